@@ -21,7 +21,7 @@ import {
 } from './core/events-and-effects.ts'
 import { type ReducedTask, reduce } from './core/reduce.ts'
 import type { TaskSettings, TaskSnapshot } from './core/snapshot.ts'
-import { type AskedQuestion, askPerson, withdrawRequest } from './questions.ts'
+import { askPerson, withdrawRequest } from './questions.ts'
 import { childrenOf, findTask, insertTask, lockTask, updateTask } from './store.ts'
 import { isEnd, reviewerOf, type Task } from './task.ts'
 import type { TaskMessages } from './task-messages.ts'
@@ -107,6 +107,7 @@ export function createProgress(options: ProgressOptions) {
       const done = carryOut(tx, task, event, effect)
       if (done !== undefined) await done
     }
+    taskTimers.changed(tx, before, task)
     if (before.claim !== null) abortObsolete(tx, before, task)
   }
 
@@ -121,18 +122,10 @@ export function createProgress(options: ProgressOptions) {
     switch (effect.type) {
       case 'send':
         return messages.send(tx, task, event, effect)
-      case 'wake_parent':
-        return messages.wakeParent(tx, task, effect)
       case 'ask_person':
         return askPerson(tx, timers, task, effect, audit.cut)
       case 'withdraw':
-        return withdraw(tx, task, event, effect)
-      case 'set_timer':
-        taskTimers.armed(tx, effect.at)
-        return
-      case 'clear_timer':
-        taskTimers.disarmed(task.id, effect.kind)
-        return
+        return withdraw(tx, task, event, effect.question)
       case 'record_outcome':
         return breakers.record(tx, effect.agent, effect.outcome, settings(task).breaker)
       case 'dispatch':
@@ -141,10 +134,6 @@ export function createProgress(options: ProgressOptions) {
       case 'note':
         tx.audit(audit.noted(task, effect.text))
         return
-      case 'end':
-      // The verdict itself carries out an approved action.
-      case 'perform':
-        return
       default:
         tx.afterCommit(() => perform(effect))
         return
@@ -152,19 +141,11 @@ export function createProgress(options: ProgressOptions) {
   }
 
   /** If the withdrawn request held a command, the agent learns that the command will not run (C9). */
-  async function withdraw(tx: Tx, task: Task, event: TaskEvent, asked: AskedQuestion) {
-    const held = await withdrawRequest(tx, task, asked)
+  async function withdraw(tx: Tx, task: Task, event: TaskEvent, question: string) {
+    const held = await withdrawRequest(tx, task, question)
     if (held === undefined) return
     const text = `${held.id} was withdrawn and not carried out, because its task has ended: ${held.question}`
-    const { id, agent } = task
-    await messages.send(tx, task, event, {
-      type: 'send',
-      kind: 'answer',
-      to: agent,
-      task: id,
-      text,
-      wake: true,
-    })
+    await messages.send(tx, task, event, { type: 'send', kind: 'answer', to: task.agent, text, wake: true })
   }
 
   async function snapshotOf(tx: Tx, task: Task, event: TaskEvent): Promise<TaskSnapshot> {

@@ -25,7 +25,7 @@ import type { TellTask } from './tell-task.ts'
 type AskPerson = Extract<TaskStoreEffect, { type: 'ask_person' }>
 
 /** The task's question that a request to people carries, in the column `context`. */
-export interface AskedQuestion {
+interface AskedQuestion {
   task: string
   question: string
 }
@@ -54,7 +54,7 @@ export async function askPerson(
     asker: task.agent,
     question: effect.text,
     reason: effect.reason,
-    context: questionContext(effect.task, effect.question),
+    context: questionContext(task.id, effect.question),
     expiresAt: effect.expiresAt,
     timers,
     form,
@@ -119,18 +119,18 @@ async function addToTopic(
 export async function withdrawRequest(
   tx: Tx,
   task: Task,
-  asked: AskedQuestion,
+  question: string,
 ): Promise<{ id: string; question: string } | undefined> {
-  const held = await findHeldCommand(tx, asked)
+  const held = await findHeldCommand(tx, question)
   if (held !== undefined && task.state === 'completed') return undefined
-  const row = held ?? (await findOpenQuestion(tx, asked.task, asked.question))
+  const row = held ?? (await findOpenQuestion(tx, task.id, question))
   if (row === undefined) return undefined
-  const data = { kind: row.kind, ...aboutTask(await findTask(tx, asked.task)) }
+  const data = { kind: row.kind, ...aboutTask(task) }
   const id = await withdrawHumanRequest(tx, row, { why: row.question, subject: row.asker, data })
   return held === undefined || id === undefined ? undefined : { id, question: row.question }
 }
 
-async function findHeldCommand(tx: Tx, { question }: AskedQuestion): Promise<HumanRequestRow | undefined> {
+async function findHeldCommand(tx: Tx, question: string): Promise<HumanRequestRow | undefined> {
   const key = parseId('req', question)
   const row = key === undefined ? undefined : await findHumanRequest(tx, key)
   return row?.state === 'open' && row.purpose === 'command' ? row : undefined

@@ -10,7 +10,6 @@ import { senderOf, type TaskEvent, type TaskStoreEffect } from './core/events-an
 import type { Task } from './task.ts'
 
 type SendEffect = Extract<TaskStoreEffect, { type: 'send' }>
-type WakeParentEffect = Extract<TaskStoreEffect, { type: 'wake_parent' }>
 
 interface TaskMessagesOptions {
   mailboxes: Mailboxes
@@ -55,10 +54,6 @@ export function createTaskMessages({ mailboxes, cut, wake }: TaskMessagesOptions
       key: ownKey,
       inReplyTo: answered,
     })
-  }
-
-  async function wakeParent(tx: Tx, task: Task, { to, text }: WakeParentEffect) {
-    await post(tx, task, { from: ORCHESTRATOR, to, kind: 'children_ended', text, quiet: false })
   }
 
   interface TaskMessage {
@@ -107,7 +102,7 @@ export function createTaskMessages({ mailboxes, cut, wake }: TaskMessagesOptions
     await withdrawQueued(tx, reviewer, keyOf(task), `${task.id} no longer needs a judgement`, 'review')
   }
 
-  return { send, wakeParent, withdraw, withdrawReview }
+  return { send, withdraw, withdrawReview }
 }
 
 export type TaskMessages = ReturnType<typeof createTaskMessages>
@@ -137,6 +132,7 @@ function fromOf(task: Task, event: TaskEvent, { kind }: SendEffect): string {
       return event.type === 'reported' ? task.agent : ORCHESTRATOR
     case 'reminder':
     case 'review':
+    case 'children_ended':
       return ORCHESTRATOR
     case 'answer':
     case 'follow_up':

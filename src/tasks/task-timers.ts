@@ -4,7 +4,7 @@ import type { SessionState } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
-import { ON_DUE, timerOf } from './core/events-and-effects.ts'
+import { nextTimerOf, ON_DUE, timerOf } from './core/events-and-effects.ts'
 import type { TaskSettings } from './core/snapshot.ts'
 import { lockTask, setTaskDue } from './store.ts'
 import { TASK_TIMERS, type Task, type TaskTimer } from './task.ts'
@@ -105,9 +105,10 @@ export function createTaskTimers({
   }
 
   return {
-    armed: wakeAt,
-    disarmed(id: string, kind: TaskTimer) {
-      if (kind === 'ack') awaitingStart.delete(id)
+    changed(tx: Tx, before: Task, task: Task) {
+      const next = nextTimerOf(task)
+      if (next !== undefined && next !== nextTimerOf(before)) wakeAt(tx, next)
+      if (task.due?.kind !== 'ack') awaitingStart.delete(task.id)
     },
     listen(tell: TellTask) {
       const due = async (tx: Tx, id: string) => {

@@ -162,7 +162,7 @@ function failAttempt(
     interrupting: task.interrupting || interrupt,
   }
   const text = `attempt ${task.attempt} of ${task.maxAttempts} failed: ${why}`
-  return accept(again, failure, ...withdrawAll(task), { type: 'note', task: task.id, text })
+  return accept(again, failure, ...withdrawAll(task.questions), { type: 'note', text })
 }
 
 /** Clears a pending interrupt of the previous attempt, because it would hit the new one. */
@@ -199,7 +199,7 @@ function waitForCircuit(snapshot: TaskSnapshot, at: number): Accepted {
   const text = `${agent} failed too often recently: attempt ${task.attempt} waits until the agent is tried again`
   // One note for each attempt, however often it is postponed.
   const isFirst = task.due?.since === undefined
-  const notes: TaskStoreEffect[] = isFirst ? [{ type: 'note', task: task.id, text }] : []
+  const notes: TaskStoreEffect[] = isFirst ? [{ type: 'note', text }] : []
   return accept({ ...task, due: { kind: 'retry', at, since } }, ...notes)
 }
 

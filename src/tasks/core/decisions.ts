@@ -35,8 +35,7 @@ export const decisionHandlers: Pick<
     const followed: Task = { ...task, questions, takenOver: false, followUps: task.followUps + 1 }
     const sent = sendToWorker(followed, 'follow_up', text)
     const timed = decided.length > 0 ? { ...sent.task, remainingMs: task.timeoutMs } : sent.task
-    const withdraw = withdrawAll({ ...task, questions: decided })
-    return accept(updateState(snapshot, timed), ...withdraw, sent.effect)
+    return accept(updateState(snapshot, timed), ...withdrawAll(decided), sent.effect)
   },
 
   /** An agent accepts a claim only after validation left it to the delegator (C22). A person may always accept. */
@@ -73,15 +72,8 @@ export const decisionHandlers: Pick<
     }
     return accept(
       openQuestion(snapshot, taken, question),
-      ...withdrawAll(task),
-      {
-        type: 'send',
-        kind: 'cancelled',
-        to: task.agent,
-        task: task.id,
-        text: 'A person took it over.',
-        wake: false,
-      },
+      ...withdrawAll(task.questions),
+      { type: 'send', kind: 'cancelled', to: task.agent, text: 'A person took it over.', wake: false },
       askPerson(snapshot, question, 'input', 'taken over'),
     )
   },
@@ -115,13 +107,8 @@ export const relativeHandlers: Pick<TaskEventHandlers, 'child_delegated' | 'chil
       const ended = children.filter(({ id }) => awaiting.includes(id))
       const woken = withUnread({ ...task, awaiting: [] }, false)
       const text = wakeText(task, ended)
-      return accept(updateState(snapshot, woken), {
-        type: 'wake_parent',
-        to: workerOf(task),
-        task: task.id,
-        children: awaiting,
-        text,
-      })
+      const effect = { type: 'send', kind: 'children_ended', to: workerOf(task), text, wake: true } as const
+      return accept(updateState(snapshot, woken), effect)
     },
 
     /** A cancellation reaches every descendant. After another end, a child without requires_response may finish. */

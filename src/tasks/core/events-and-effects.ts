@@ -1,3 +1,4 @@
+import type { TaskMessageKind } from '../../messages/message.ts'
 import type { AnswerForm } from '../../people/human-request.ts'
 import type { EndState, Findings, ReportStatus, Task, TaskTimer } from '../task.ts'
 import type { WorkOutcome } from './circuit-breaker.ts'
@@ -151,37 +152,17 @@ export function senderOf(event: TaskEvent): string | undefined {
   return 'by' in event ? event.by : undefined
 }
 
-export type SendKind =
-  | 'delegate'
-  | 'follow_up'
-  | 'reminder'
-  | 'answer'
-  | 'query'
-  | 'extension'
-  | 'report'
-  | 'needs_help'
-  | 'review'
-  | 'failed'
-  | 'cancelled'
+/** A `report` that answers nothing is final; one with `inReplyTo` is stored as `partial`. */
+export type SendKind = Exclude<TaskMessageKind, 'partial'>
 
 /** Effects that the store carries out, in the transaction that stores the task. */
 export type TaskStoreEffect =
   /** `wake` false: the message waits in the mailbox until something else starts a turn. */
-  | {
-      type: 'send'
-      kind: SendKind
-      to: string
-      task: string
-      text: string
-      wake: boolean
-      inReplyTo?: string
-    }
-  | { type: 'wake_parent'; to: string; task: string; children: readonly string[]; text: string }
+  | { type: 'send'; kind: SendKind; to: string; text: string; wake: boolean; inReplyTo?: string }
   /** `awaits` false: a notice. Otherwise the verdict comes back with the id of this question. */
   | {
       type: 'ask_person'
       kind: 'input' | 'escalation'
-      task: string
       question: string
       text: string
       reason: string
@@ -190,17 +171,12 @@ export type TaskStoreEffect =
       expiresAt: number | null
     }
   /** The task no longer needs an answer. */
-  | { type: 'withdraw'; task: string; question: string }
-  /** A person approved the held action: it may be carried out once. */
-  | { type: 'perform'; task: string; question: string; by: string }
-  | { type: 'set_timer'; task: string; kind: TaskTimer; at: number }
-  | { type: 'clear_timer'; task: string; kind: TaskTimer }
+  | { type: 'withdraw'; question: string }
   | { type: 'record_outcome'; agent: string; outcome: WorkOutcome }
   /** An event for a relative, reduced in the same transaction and in this order. */
   | { type: 'dispatch'; task: string; event: TaskEvent }
-  | { type: 'end'; task: string; state: EndState; reason: string }
   /** An audit entry. */
-  | { type: 'note'; task: string; text: string }
+  | { type: 'note'; text: string }
 
 /** Effects outside of the store, carried out after the commit. `pendingEffects` derives the unfinished ones from the task. */
 export type TaskOutsideEffect =
@@ -213,7 +189,7 @@ export type TaskOutsideEffect =
 
 /** The key is unique to the effect. */
 export type WithKey<E> = E & { key: string }
-export type TaskEffect = WithKey<TaskStoreEffect> | WithKey<TaskOutsideEffect>
+export type TaskEffect = TaskStoreEffect | WithKey<TaskOutsideEffect>
 
 /**
  * Derives the unfinished outside effects from the stored task alone, so a crash between the commit and an effect loses

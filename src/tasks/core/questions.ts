@@ -14,6 +14,7 @@ import {
   started,
   type TaskEventHandlers,
   updateState,
+  withdrawAll,
 } from './task-changes.ts'
 
 /** Questions and reports so far. */
@@ -53,13 +54,13 @@ function expiryOf({ now, settings }: TaskSnapshot, to: string): number | null {
 type AskPersonEffect = Extract<TaskStoreEffect, { type: 'ask_person' }>
 
 export function askPerson(
-  { now, task, settings }: TaskSnapshot,
+  { now, settings }: TaskSnapshot,
   { id, text }: Pick<TaskQuestion, 'id' | 'text'>,
   kind: AskPersonEffect['kind'],
   reason: string,
 ): AskPersonEffect {
   const expiresAt = settings.personMs === null ? null : now + settings.personMs
-  return { type: 'ask_person', kind, task: task.id, question: id, text, reason, awaits: true, expiresAt }
+  return { type: 'ask_person', kind, question: id, text, reason, awaits: true, expiresAt }
 }
 
 export interface HelpRequest {
@@ -81,7 +82,7 @@ export function requestHelp(snapshot: TaskSnapshot, task: Task, request: HelpReq
   const ask: TaskStoreEffect =
     to === OPERATOR
       ? askPerson(snapshot, question, 'escalation', reason)
-      : { type: 'send', kind, to, task: task.id, text, wake: true, inReplyTo: id }
+      : { type: 'send', kind, to, text, wake: true, inReplyTo: id }
   return accept(openQuestion(snapshot, withoutHelp(task), question), ...withdrawHelp(task), ask)
 }
 
@@ -90,10 +91,8 @@ export function withoutHelp(task: Task): Task {
   return { ...task, questions: task.questions.filter(({ kind }) => kind !== 'help') }
 }
 
-export function withdrawHelp({ id, questions }: Task): TaskStoreEffect[] {
-  return questions
-    .filter(({ kind, to }) => kind === 'help' && to === OPERATOR)
-    .map((question) => ({ type: 'withdraw', task: id, question: question.id }))
+export function withdrawHelp({ questions }: Task): TaskStoreEffect[] {
+  return withdrawAll(questions.filter(({ kind }) => kind === 'help'))
 }
 
 /** Questions of a worker, and those that the service asks for it. */
@@ -113,15 +112,7 @@ export const questionHandlers: Pick<
     const question: TaskQuestion = { id, kind: 'query', to, text, expiresAt: expiryOf(snapshot, to) }
     const asked = requiresResponse ? openQuestion(snapshot, task, question) : withoutWaiting(snapshot, id)
     if (to !== OPERATOR) {
-      return accept(asked, {
-        type: 'send',
-        kind: 'query',
-        to,
-        task: task.id,
-        text,
-        wake: true,
-        inReplyTo: id,
-      })
+      return accept(asked, { type: 'send', kind: 'query', to, text, wake: true, inReplyTo: id })
     }
     const ask = askPerson(snapshot, question, 'input', `${task.agent} asks about ${task.id}`)
     return accept(asked, { ...ask, awaits: requiresResponse })
@@ -159,15 +150,7 @@ export const questionHandlers: Pick<
     const question: TaskQuestion = { id, kind: 'extension', to, text, expiresAt: null, seconds }
     const asked = openQuestion(snapshot, task, question)
     if (to === OPERATOR) return accept(asked, askPerson(snapshot, question, 'input', reason))
-    return accept(asked, {
-      type: 'send',
-      kind: 'extension',
-      to,
-      task: task.id,
-      text,
-      wake: true,
-      inReplyTo: id,
-    })
+    return accept(asked, { type: 'send', kind: 'extension', to, text, wake: true, inReplyTo: id })
   },
 }
 
@@ -203,9 +186,7 @@ function answerWith(
   const sent = sendToWorker({ ...task, questions }, 'answer', text, question.id)
   const timed = question.kind === 'help' ? { ...sent.task, remainingMs: task.timeoutMs } : sent.task
   // A request that a person answered is already closed; withdrawing it then changes nothing.
-  const withdraw: TaskStoreEffect[] =
-    question.to === OPERATOR ? [{ type: 'withdraw', task: task.id, question: question.id }] : []
-  return accept(updateState(snapshot, timed), ...withdraw, sent.effect)
+  return accept(updateState(snapshot, timed), ...withdrawAll([question]), sent.effect)
 }
 
 function refuseBlank({ text }: TaskQuestion): RefusedEvent {
@@ -265,9 +246,7 @@ export const answerHandlers: Pick<
       return refuse('NOT_A_PERSON', `Only a person decides on ${question.id}`)
     }
     const outcome = verdict === 'expired' ? 'not executed, nobody decided' : verdict
-    const answered = answerWith(snapshot, question, verdictText(question.text, outcome, comment))
-    if (verdict !== 'approved' && verdict !== 'modified') return answered
-    return prepend(answered, { type: 'perform', task: snapshot.task.id, question: question.id, by })
+    return answerWith(snapshot, question, verdictText(question.text, outcome, comment))
   },
 
   extension_granted(snapshot, { question: reference, by }) {

@@ -1,13 +1,6 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import type { Reduced } from '../../base/result.ts'
-import {
-  DEFAULT_TASK_TIMEOUT_MS,
-  INITIAL_FIELDS,
-  isEnd,
-  type LiveState,
-  TASK_TIMERS,
-  type Task,
-} from '../task.ts'
+import { DEFAULT_TASK_TIMEOUT_MS, INITIAL_FIELDS, isEnd, type LiveState, type Task } from '../task.ts'
 import { DEFAULT_MAX_ATTEMPTS, deliveryHandlers } from './attempts.ts'
 import { decisionHandlers, notifyChildren, notifyRelatives, relativeHandlers } from './decisions.ts'
 import {
@@ -19,7 +12,6 @@ import {
   type TaskEvent,
   type TaskEventType,
   type TaskStoreEffect,
-  timerOf,
 } from './events-and-effects.ts'
 import { answerHandlers, questionHandlers } from './questions.ts'
 import { type RefusedEvent, refuse, type TaskRefusal } from './refusal.ts'
@@ -152,32 +144,17 @@ function judgeOf({ judge }: Task): string | undefined {
   return judge?.kind === 'model' ? ORCHESTRATOR : judge?.name
 }
 
-/** Derives version, keys, timers and outside effects from the task before and after, so no handler can forget one. */
+/** Derives the version and outside effects from the task before and after, so no handler can forget one. */
 function conclude(snapshot: TaskSnapshot, after: Task, effects: readonly TaskStoreEffect[]): ReducedTask {
   const before = snapshot.task
   if (!isLegal(before, after))
     throw new Error(`${before.id} cannot go from ${before.state} to ${after.state}`)
-  const all = [...effects, ...timerEffects(before, after), ...notifyRelatives(snapshot, after)]
+  const all = [...effects, ...notifyRelatives(snapshot, after)]
   if (all.length === 0 && !isChanged(before, after)) return { ok: true, state: before, effects: [] }
   const state = { ...after, version: before.version + 1 }
-  const keyed: TaskEffect[] = all.map((effect, index) => ({
-    ...effect,
-    key: `${state.id}@${state.version}/${index}`,
-  }))
   const known = pendingEffects(before)
   const outside = pendingEffects(state).filter(({ key }) => !known.some((one) => one.key === key))
-  return { ok: true, state, effects: [...keyed, ...outside] }
-}
-
-function timerEffects(before: Task, after: Task): TaskStoreEffect[] {
-  const effects: TaskStoreEffect[] = []
-  for (const kind of TASK_TIMERS) {
-    const at = timerOf(after, kind)
-    if (at === timerOf(before, kind)) continue
-    if (at === undefined) effects.push({ type: 'clear_timer', task: after.id, kind })
-    else effects.push({ type: 'set_timer', task: after.id, kind, at })
-  }
-  return effects
+  return { ok: true, state, effects: [...all, ...outside] }
 }
 
 function isChanged(before: Task, after: Task): boolean {

@@ -145,7 +145,7 @@ function askJudge(snapshot: TaskSnapshot, task: Task): Accepted {
 function askReviewer(snapshot: TaskSnapshot, task: Task, text: string, reminders: number): Accepted {
   const asked = withReview(task, { taken: false, reminders })
   const to = task.judge!.name
-  const effect = { type: 'send', kind: 'review', to, task: task.id, text, wake: true } as const
+  const effect = { type: 'send', kind: 'review', to, text, wake: true } as const
   return accept(updateState(snapshot, asked), effect)
 }
 

@@ -56,7 +56,7 @@ export function sendToWorker(
 ): { task: Task; effect: TaskStoreEffect } {
   const reply = inReplyTo === undefined ? {} : { inReplyTo }
   const to = workerOf(task)
-  const effect = { type: 'send', kind, to, task: task.id, text, wake: true, ...reply } as const
+  const effect = { type: 'send', kind, to, text, wake: true, ...reply } as const
   return { task: withUnread(task, kind === 'reminder'), effect }
 }
 
@@ -165,26 +165,24 @@ export function end(
   }
   return accept(
     ended,
-    ...withdrawAll(task),
+    ...withdrawAll(task.questions),
     ...notifyWorker(ended, by),
     // The escalation already reaches a person who delegated.
     ...(escalate && task.delegator === OPERATOR ? [] : notifyDelegator(snapshot, ended, by)),
     ...(escalate ? [escalation(ended)] : []),
-    { type: 'end', task: task.id, state, reason },
   )
 }
 
 /** Withdraws open requests to people. A late answer of an agent is refused when it arrives. */
-export function withdrawAll({ id, questions }: Task): TaskStoreEffect[] {
+export function withdrawAll(questions: readonly TaskQuestion[]): TaskStoreEffect[] {
   return questions
     .filter(({ to }) => to === OPERATOR)
-    .map((question) => ({ type: 'withdraw', task: id, question: question.id }))
+    .map(({ id: question }) => ({ type: 'withdraw', question }))
 }
 
 function notifyWorker(task: Task, by: string): TaskStoreEffect[] {
   if (by === task.agent || task.sent === 0 || task.takenOver) return []
-  const text = outcomeText(task)
-  return [{ type: 'send', kind: 'cancelled', to: task.agent, task: task.id, text, wake: false }]
+  return [{ type: 'send', kind: 'cancelled', to: task.agent, text: outcomeText(task), wake: false }]
 }
 
 /** A failure wakes the delegator. Other results wait until all children of its own task have ended. */
@@ -194,14 +192,13 @@ function notifyDelegator(snapshot: TaskSnapshot, task: Task, by: string): TaskSt
     return []
   const kind = KIND_OF[task.state as EndState]
   const wake = task.state === 'failed' || !isParentOpen(snapshot)
-  return [{ type: 'send', kind, to: task.delegator, task: task.id, text: outcomeText(task), wake }]
+  return [{ type: 'send', kind, to: task.delegator, text: outcomeText(task), wake }]
 }
 
 function escalation(task: Task): TaskStoreEffect {
   return {
     type: 'ask_person',
     kind: 'escalation',
-    task: task.id,
     question: `${task.id}/escalation`,
     text: outcomeText(task),
     reason: task.reason!,

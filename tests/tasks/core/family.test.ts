@@ -24,7 +24,7 @@ describe('a parent', () => {
     world.say('task_4', { type: 'settled', by: 'lead', as: 'skipped', reason: 'no' })
     world.pass(30)
     expect(world.task('task_2').state).toBe('failed')
-    expect(world.effectsOf('wake_parent')).toHaveLength(1)
+    expect(world.sends('children_ended')).toHaveLength(1)
   })
 
   it('is woken again for later delegations', () => {
@@ -32,7 +32,10 @@ describe('a parent', () => {
     finish(world, 'task_2')
     world.delegate({ agent: 'w9', under: 'task_1' })
     finish(world, 'task_3')
-    expect(world.effectsOf('wake_parent').map(({ children }) => children)).toEqual([['task_2'], ['task_3']])
+    expect(world.sends('children_ended').map(({ text }) => text)).toEqual([
+      expect.stringMatching(/- task_2 /),
+      expect.stringMatching(/- task_3 /),
+    ])
   })
 
   it('is not reminded in the turn in which it is woken', () => {
@@ -54,7 +57,7 @@ describe('a parent', () => {
     const world = begin({ requiresResponse: false })
     expect(world.task('task_1').state).toBe('executing')
     finish(world, 'task_2')
-    expect(world.effectsOf('wake_parent')).toHaveLength(0)
+    expect(world.sends('children_ended')).toHaveLength(0)
   })
 
   it('that never stops delegating is refused (S2.1)', () => {
@@ -98,7 +101,7 @@ describe('the end of a parent', () => {
       const by = world.task(id).agent
       world.say(id, { type: 'reported', by, report: `r-${id}`, status: 'completed', result: long })
     }
-    const [woken] = world.effectsOf('wake_parent')
+    const [woken] = world.sends('children_ended')
     expect(woken!.text.length).toBeLessThan(5000)
     expect(woken!.text).toMatch(/task_3 .*Begin x+\n\[… 4\d+ characters left out …\]\nx+ end/)
     expect(world.sends('report')).toMatchObject([{ text: long }, { text: long }])
@@ -108,13 +111,9 @@ describe('the end of a parent', () => {
     const world = begin({}, { requiresResponse: false })
     world.delegate({ agent: 'deep', under: 'task_2' })
     world.say('task_1', { type: 'cancelled', by: 'operator', reason: 'stop' })
-    expect(world.effectsOf('end').map(({ task, state }) => [task, state])).toEqual([
-      ['task_1', 'cancelled'],
-      ['task_2', 'cancelled'],
-      ['task_4', 'cancelled'],
-      ['task_3', 'cancelled'],
-    ])
-    expect(world.effectsOf('wake_parent')).toHaveLength(0)
+    expect(world.ended).toEqual(['task_1', 'task_2', 'task_4', 'task_3'])
+    for (const { state } of world.tasks.values()) expect(state).toBe('cancelled')
+    expect(world.sends('children_ended')).toHaveLength(0)
   })
 
   it('by cancellation reaches descendants below a task that has ended', () => {

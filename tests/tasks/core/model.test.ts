@@ -33,9 +33,8 @@ describe('delegation under a simulated clock', () => {
     expect([...states].sort()).toEqual([...TASK_STATES].sort())
     expect([...ends].sort()).toEqual([...END_STATES].sort())
     const sent =
-      'delegate follow_up reminder answer query extension report needs_help review failed cancelled'
-    const done =
-      'wake_parent ask_person withdraw perform set_timer clear_timer record_outcome dispatch end note'
+      'delegate follow_up reminder answer query extension report needs_help review failed cancelled children_ended'
+    const done = 'ask_person withdraw record_outcome dispatch note'
     const outside = 'start_agent interrupt_agent run_checks run_judge'
     expect([...kinds].sort()).toEqual(`${sent} ${done} ${outside}`.split(' ').sort())
   }, 60_000)

@@ -107,7 +107,7 @@ describe('an approval', () => {
     const decide = { type: 'approval_decided', by: 'operator', question: 'req_1', verdict } as const
     world.say('task_2', decide)
     expect(world.say('task_2', decide)).toMatchObject({ ok: false, refusal: { code: 'QUESTION_CLOSED' } })
-    expect(world.effectsOf('perform')).toMatchObject([{ question: 'req_1', by: 'operator' }])
+    expect(world.sends('answer')).toHaveLength(1)
     expect(world.task('task_2').state).toBe('executing')
   })
 
@@ -119,8 +119,8 @@ describe('an approval', () => {
       const world = begin()
       world.say('task_2', APPROVAL)
       world.say('task_2', { type: 'approval_decided', by, question: 'req_1', verdict })
-      expect(world.effectsOf('perform')).toHaveLength(0)
       expect(world.sends('answer')).toHaveLength(1)
+      expect(world.task('task_2').questions).toEqual([])
     }
   })
 
@@ -146,7 +146,6 @@ describe('an approval', () => {
     world.say('task_2', { type: 'cancelled', by: 'operator', reason: 'no' })
     const late = { type: 'approval_decided', by: 'operator', question: 'req_1', verdict: 'approved' } as const
     expect(world.say('task_2', late)).toMatchObject({ ok: false, refusal: { code: 'TASK_ENDED' } })
-    expect(world.effectsOf('perform')).toHaveLength(0)
   })
 })
 

@@ -1,9 +1,9 @@
 /** Simulates a bad team: agents forget, crash, repeat, reorder and lie, and people answer late or never. */
 
 import type {
-  TaskEffect,
   TaskEvent,
   TaskOutsideEffect,
+  TaskStoreEffect,
   WithKey,
 } from '../../../src/tasks/core/events-and-effects.ts'
 import { isEnd, type Task } from '../../../src/tasks/task.ts'
@@ -64,7 +64,12 @@ export function play(seed: number, temper: Temper) {
   /** One transaction: the event and its effects in the store. A crash may follow. */
   function say(id: string, event: TaskEvent, alsoStore: () => void = () => {}) {
     oracle.touch(id)
-    if (world.say(id, event).ok) alsoStore()
+    if (world.say(id, event).ok) {
+      if (event.type === 'approval_decided' && /approved|modified/.test(event.verdict)) {
+        oracle.perform(event.question)
+      }
+      alsoStore()
+    }
     afterCommit()
   }
 
@@ -112,20 +117,18 @@ export function play(seed: number, temper: Temper) {
     }
   }
 
-  world.on((effect) => {
-    oracle.see(effect)
-    if (effect.type === 'send' || effect.type === 'wake_parent') onMail(effect)
-    if (effect.type === 'ask_person' && effect.awaits)
-      onRequest(effect.task, effect.question, effect.expiresAt)
+  world.on((effect, task) => {
+    oracle.see(effect, task)
+    if (effect.type === 'send') onMail(effect, task)
+    if (effect.type === 'ask_person' && effect.awaits) onRequest(task, effect.question, effect.expiresAt)
   })
 
-  function onMail(effect: Extract<TaskEffect, { type: 'send' | 'wake_parent' }>) {
+  function onMail({ kind, to, wake }: Extract<TaskStoreEffect, { type: 'send' }>, task: string) {
     if (dice.chance(temper.garbage)) later(60, garbage)
-    if (dice.chance(0.02)) later(200, () => stepIn(effect.task))
-    if (effect.to === 'operator' || (effect.type === 'send' && !effect.wake)) return
+    if (dice.chance(0.02)) later(200, () => stepIn(task))
+    if (to === 'operator' || !wake) return
     if (dice.chance(temper.silence / 2)) return
-    const isReview = effect.type === 'send' && effect.kind === 'review'
-    later(20, () => (isReview ? review(effect.to, effect.task) : takeTurn(effect.to, effect.task)))
+    later(20, () => (kind === 'review' ? review(to, task) : takeTurn(to, task)))
   }
 
   /** The reviewer judges the right or another claim, maybe twice, forgets it, or exits. */
@@ -328,15 +331,14 @@ export function play(seed: number, temper: Temper) {
         (first, item) => (first === undefined || item.at < first.at ? item : first),
         undefined,
       )
-      const timer = Math.min(...[...world.timers.values()].map(({ at }) => at))
-      if (next === undefined && timer === Number.POSITIVE_INFINITY) break
+      const timer = world.nextTimer()
       if (++steps > LIMIT) throw new Error('the team goes on for ever')
-      if (next === undefined || timer <= next.at) {
-        const due = [...world.timers.values()].find(({ at }) => at === timer)!
-        oracle.touch(due.task)
-        world.fireNext(timer)
+      if (timer !== undefined && (next === undefined || timer.at <= next.at)) {
+        oracle.touch(timer.task)
+        world.fireNext(timer.at)
         afterCommit()
       } else {
+        if (next === undefined) break
         agenda.splice(agenda.indexOf(next), 1)
         world.now = next.at
         next.act()

@@ -171,7 +171,7 @@ describe('a report of partial or needs_help', () => {
     world.pass(600)
     expect(world.task('task_2')).toMatchObject({ state: 'failed', result: 'Found three.' })
     expect(world.effectsOf('ask_person')).toContainEqual(
-      expect.objectContaining({ kind: 'escalation', task: 'task_2' }),
+      expect.objectContaining({ kind: 'escalation', question: 'task_2/escalation' }),
     )
   })
 })

@@ -7,13 +7,13 @@ import {
   type TaskEffect,
   type TaskEvent,
   type TaskOutsideEffect,
-  type TaskStoreEffect,
+  timerOf,
   type WithKey,
 } from '../../../src/tasks/core/events-and-effects.ts'
 import { newTask, type ReducedTask, reduce, type TaskDraft } from '../../../src/tasks/core/reduce.ts'
 import type { RefusedEvent } from '../../../src/tasks/core/refusal.ts'
 import { DEFAULT_TASK_SETTINGS, type TaskSettings } from '../../../src/tasks/core/snapshot.ts'
-import { isEnd, type Judge, type Task, type TaskState, type TaskTimer } from '../../../src/tasks/task.ts'
+import { isEnd, type Judge, TASK_TIMERS, type Task, type TaskState } from '../../../src/tasks/task.ts'
 
 /** `under`: the delegator's task. */
 export type Delegation = Omit<Partial<TaskDraft>, 'parent'> & { agent: string; under?: string }
@@ -27,15 +27,16 @@ type OfType<T extends TaskEffect['type']> = Extract<TaskEffect, { type: T }>
 export function createWorld(given: Partial<TaskSettings> = {}) {
   const settings: TaskSettings = { ...DEFAULT_TASK_SETTINGS, ...given }
   const tasks = new Map<string, Task>()
-  const timers = new Map<string, { task: string; kind: TaskTimer; at: number }>()
   const requests = new Map<string, { task: string; awaits: boolean; expiresAt: number | null }>()
   const breakers = new Map<string, Breaker>()
   const effects: TaskEffect[] = []
   const keys = new Set<string>()
   const states = new Set<TaskState>()
+  /** The tasks that have ended, in order. */
+  const ended: string[] = []
   let outside: WithKey<TaskOutsideEffect>[] = []
   let now = 1_000_000
-  let onEffect: (effect: TaskEffect) => void = () => {}
+  let onEffect: (effect: TaskEffect, task: string) => void = () => {}
 
   const childrenOf = (id: string) => [...tasks.values()].filter(({ parent }) => parent === id)
 
@@ -62,26 +63,19 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
     if (!reduced.ok) return reduced
     tasks.set(reduced.state.id, reduced.state)
     states.add(reduced.state.state)
+    if (isEnd(reduced.state.state) && !isEnd(task.state)) ended.push(task.id)
     for (const effect of reduced.effects) {
-      if (keys.has(effect.key)) throw new Error(`${effect.key} stands for two effects`)
-      keys.add(effect.key)
       effects.push(effect)
-      carryOut(effect)
-      onEffect(effect)
+      carryOut(effect, task.id)
+      onEffect(effect, task.id)
     }
     return reduced
   }
 
-  function carryOut(effect: WithKey<TaskStoreEffect> | WithKey<TaskOutsideEffect>) {
+  function carryOut(effect: TaskEffect, task: string) {
     switch (effect.type) {
-      case 'set_timer':
-        timers.set(`${effect.task} ${effect.kind}`, effect)
-        break
-      case 'clear_timer':
-        timers.delete(`${effect.task} ${effect.kind}`)
-        break
       case 'ask_person':
-        requests.set(effect.question, effect)
+        requests.set(effect.question, { ...effect, task })
         break
       case 'withdraw':
         requests.delete(effect.question)
@@ -99,6 +93,8 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
       case 'interrupt_agent':
       case 'run_checks':
       case 'run_judge':
+        if (keys.has(effect.key)) throw new Error(`${effect.key} stands for two effects`)
+        keys.add(effect.key)
         outside.push(effect)
     }
   }
@@ -125,22 +121,32 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
     return tasks.get(id)!
   }
 
+  /** The timer that is due first. */
+  function nextTimer() {
+    const timers = [...tasks.values()].flatMap((task) =>
+      TASK_TIMERS.flatMap((kind) => ({ task: task.id, kind, at: timerOf(task, kind) ?? Infinity })),
+    )
+    const next = timers.toSorted((a, b) => a.at - b.at)[0]
+    return next === undefined || next.at === Infinity ? undefined : next
+  }
+
   function fireNext(until: number): boolean {
-    const next = [...timers.values()].sort((a, b) => a.at - b.at)[0]
+    const next = nextTimer()
     if (next === undefined || next.at > until) return false
     now = Math.max(now, next.at)
-    timers.delete(`${next.task} ${next.kind}`)
     tell(tasks.get(next.task)!, ON_DUE[next.kind])
+    if (timerOf(tasks.get(next.task)!, next.kind) === next.at) throw new Error(`${next.kind} changed nothing`)
     return true
   }
 
   return {
     settings,
     tasks,
-    timers,
+    nextTimer,
     requests,
     effects,
     states,
+    ended,
     breakers,
     childrenOf,
     delegate,
@@ -150,7 +156,7 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
     set now(at: number) {
       now = Math.max(now, at)
     },
-    on(listen: (effect: TaskEffect) => void) {
+    on(listen: (effect: TaskEffect, task: string) => void) {
       onEffect = listen
     },
     task: (id: string) => tasks.get(id)!,
@@ -165,7 +171,8 @@ export function createWorld(given: Partial<TaskSettings> = {}) {
     },
     effectsOf: <T extends TaskEffect['type']>(type: T) =>
       effects.filter((effect): effect is OfType<T> => effect.type === type),
-    sends: (kind: string) => effects.filter((effect) => effect.type === 'send' && effect.kind === kind),
+    sends: (kind: string) =>
+      effects.filter((effect): effect is OfType<'send'> => effect.type === 'send' && effect.kind === kind),
     takeOutside() {
       const taken = outside
       outside = []
