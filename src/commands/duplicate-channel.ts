@@ -20,12 +20,17 @@ export function duplicateChannel(
   const agent = speaker.name
   const digest = digestOf(definition, command)
   return {
-    /** The receipt of the same command on the other channel. It is used up: a third command runs again. */
+    /**
+     * The receipt of the same command on the other channel. It is used up: a third command runs again. Also deletes the
+     * receipts of the agent's earlier turns.
+     */
     async takeReceipt(): Promise<Receipt | undefined> {
-      const [row] = await tx.all<{ receipt: string }>(
-        `DELETE FROM twins WHERE agent = ? AND digest = ? AND channel <> ? AND at >= ? RETURNING receipt`,
-        [agent, digest, channel, turnBegan(agent) ?? tx.now - TURN_MS],
+      const since = turnBegan(agent) ?? tx.now - TURN_MS
+      const deleted = await tx.all<{ receipt: string; at: number }>(
+        'DELETE FROM twins WHERE agent = ? AND (at < ? OR (digest = ? AND channel <> ?)) RETURNING receipt, at',
+        [agent, since, digest, channel],
       )
+      const row = deleted.find(({ at }) => at >= since)
       if (row === undefined) return undefined
       tx.audit({
         type: 'command.repeated',

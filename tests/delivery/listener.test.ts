@@ -168,6 +168,19 @@ describe("a command in an agent's text", () => {
     expect((await stage.engine.mailOf('Master')).length).toBe(3)
   })
 
+  it('leaves no receipts of earlier turns behind', async () => {
+    await open()
+    const agent = { kind: 'agent' as const, agent: 'Worker' }
+    for (const content of ['one', 'two', 'three']) {
+      worker().become('busy')
+      const fields = { to: 'Master', content }
+      await stage.engine.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+      await stage.engine.clock.advance(1000)
+      worker().become('idle')
+    }
+    expect(await stage.engine.store.all('SELECT * FROM twins')).toHaveLength(1)
+  })
+
   it('acts once when a dialog comes between the tool and the text of one turn', async () => {
     await open()
     worker().become('busy')
