@@ -36,7 +36,7 @@ export const HumanRequestSchema = z.object({
     .array(z.enum(HUMAN_DECISIONS))
     .describe('The decisions the caller may make; empty once decided'),
   created_at: z.string(),
-  expires_at: z.string(),
+  expires_at: z.string().optional().describe('Absent if it never expires'),
   decided_at: z.string().optional(),
   decided_by: z.string().optional(),
   comment: z.string().optional(),

@@ -26,6 +26,7 @@ export interface HumanRequestRow {
   action_hash: string | null
   context: string
   created_at: number
+  /** `NEVER` for a request that doesn't expire. */
   expires_at: number
   decided_at: number | null
   decided_by: string | null
@@ -75,8 +76,8 @@ export interface PeopleRequest {
 
 /** An undecided approval expires after this time, and its command is not executed (C8, C9). */
 export const APPROVAL_MS = 72 * 3600_000
-/** Shown as the expiry of a request that never expires. */
-const NO_EXPIRY_MS = 365 * 24 * 3600_000
+/** The column takes no null. A halt moves it like every expiry, so later times mean the same. */
+export const NEVER = Date.UTC(9999, 0, 1)
 
 /** Stores a request to people; every room uses this function. */
 export async function askPeople(tx: Tx, request: PeopleRequest): Promise<{ key: number; id: string }> {
@@ -93,7 +94,7 @@ export async function askPeople(tx: Tx, request: PeopleRequest): Promise<{ key: 
      VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       ...[key, kind, purpose, asker, question, reason, action, hash, bound.context],
-      ...[tx.now, expiresAt ?? tx.now + NO_EXPIRY_MS, JSON.stringify(request.form ?? {})],
+      ...[tx.now, expiresAt ?? NEVER, JSON.stringify(request.form ?? {})],
       approval?.approvers === undefined ? null : JSON.stringify(approval.approvers),
       ...[approval?.quorum ?? 1, request.topic ?? null],
     ],

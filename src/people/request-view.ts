@@ -5,7 +5,14 @@ import type { Reader } from '../store/store.ts'
 import type { QuestionKind } from '../tasks/task.ts'
 import type { HumanRequest } from './api.ts'
 import type { HumanDecision } from './human-request.ts'
-import { type ApprovalRow, type HumanRequestRow, hashOf, type RequestForm, readApprovals } from './people.ts'
+import {
+  type ApprovalRow,
+  type HumanRequestRow,
+  hashOf,
+  NEVER,
+  type RequestForm,
+  readApprovals,
+} from './people.ts'
 
 export function formOf({ form }: Pick<HumanRequestRow, 'form'>): RequestForm {
   return JSON.parse(form) as RequestForm
@@ -114,7 +121,7 @@ function viewRequest(
       .map(({ person: by, at, comment }) => ({ by, at: iso(at), ...(comment === null ? {} : { comment }) })),
     decisions: row.state === 'open' && isDecider ? [...decisionsOn(row)] : [],
     created_at: iso(row.created_at),
-    expires_at: iso(row.expires_at),
+    ...(row.expires_at >= NEVER ? {} : { expires_at: iso(row.expires_at) }),
     ...(row.decided_at === null ? {} : { decided_at: iso(row.decided_at) }),
     ...(row.decided_by === null ? {} : { decided_by: row.decided_by }),
     ...(row.comment === null ? {} : { comment: row.comment }),

@@ -72,13 +72,13 @@ export function missingText({ approvals, quorum, approvers }: HumanRequest): str
 
 function wayLines(request: HumanRequest): string[] {
   const { decisions, expires_at } = request
-  const until = `until ${shortTime(expires_at)}`
-  if (decisions.length === 0) return [paint('dim', `  someone else has to decide; ${until}`)]
+  const until = expires_at === undefined ? '' : `; until ${shortTime(expires_at)}`
+  if (decisions.length === 0) return [paint('dim', `  someone else has to decide${until}`)]
   const ways = decisions.map((decision) => wayText(request, decision))
   const lines = isHelpRequest(request)
     ? [...ways, `orc task-action --task-id ${request.task_id} --action follow_up|skip|cancel|take_over TEXT`]
     : [ways.join(', or ')]
-  return [...lines.slice(0, -1), `${lines.at(-1)}; ${until}`].map((line) => paint('dim', `  ${line}`))
+  return [...lines.slice(0, -1), `${lines.at(-1)}${until}`].map((line) => paint('dim', `  ${line}`))
 }
 
 /** A task that needs help: its worker waits for a decision on how to continue. */

@@ -125,7 +125,9 @@ export function RequestCard({
         <RequestKind kind={request.kind} />
         <span className="label">
           {request.id} · {formatAge(request.created_at, now)}
-          {request.state === 'open' ? ` · ${untilText(request.expires_at, now)}` : ''}
+          {request.state === 'open' && request.expires_at !== undefined
+            ? ` · ${untilText(request.expires_at, now)}`
+            : ''}
         </span>
         {request.task_id === undefined ? null : (
           <a href={linkTo('tasks', request.task_id)}>{request.task_id}</a>
