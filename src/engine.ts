@@ -136,12 +136,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const timers = createTimers(store, clock, log, isHalted)
   const mailboxes = createMailboxes(store, timers, conversations, clock, isHalted)
   const tokens = await openTokens(store, clock.now)
-  const held = heldInTasks(() => tasks)
-  const holding = createHolding({ timers, tasks: held, redact: options.redact })
-  const permissions = createPermissionDialogs({
-    ...{ store, timers, redact: options.redact, after: clock.after },
-    about: held.about,
-  })
   const usageTracker = createUsageTracker({
     store,
     mailboxes,
@@ -165,6 +159,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     environment: options.environment ?? process.env,
     team: () => team,
     sessions: () => sessions,
+  })
+  const held = heldInTasks(tasks)
+  const holding = createHolding({ timers, tasks: held, redact: options.redact })
+  const permissions = createPermissionDialogs({
+    ...{ store, timers, redact: options.redact, after: clock.after },
+    about: held.about,
   })
   const sessions: Sessions = createSessions({
     watch: tasks.watch,
@@ -233,7 +233,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const verdicts: Verdicts = createVerdicts({
     ...{ store, timers, clock, registry, handlers, haltState, permissions, checkAnswer },
     tasks: held,
-    owners: { task: taskRequestOwner(() => tasks), run: runRequestOwner(() => runs) },
+    owners: { task: taskRequestOwner(tasks.tell), run: runRequestOwner(() => runs) },
     async post(tx, message) {
       await post(tx, mailboxes, message)
       tx.afterCommit(() => {

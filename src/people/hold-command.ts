@@ -32,7 +32,12 @@ export interface HeldInTasks {
   /** The task waits for the verdict on the request. */
   onHeld(tx: Tx, task: string, held: { by: string; question: string; text: string }): Promise<void>
   /** The verdict for the task; false if no task waits for it. */
-  onDecided(tx: Tx, row: HumanRequestRow, state: string, text: string): Promise<boolean>
+  onDecided(
+    tx: Tx,
+    row: HumanRequestRow,
+    verdict: 'approved' | 'modified' | 'rejected' | 'expired',
+    text: string,
+  ): Promise<boolean>
   /** Data that makes an audit entry show up with the task's tree. */
   about(
     tx: Tx,

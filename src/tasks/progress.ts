@@ -53,7 +53,7 @@ export function createProgress(options: ProgressOptions) {
   const { perform, interrupted, ended, abort } = options
   const breakers = createBreakers()
 
-  const tell: TellTask = async (tx, target, event, answerText) => {
+  const tell: TellTask = async (tx, target, event) => {
     // With several daemons on one store, a task read without a lock may be outdated.
     const isCurrent = typeof target !== 'string' && tx.lockRow === ''
     const id = typeof target === 'string' ? target : target.id
@@ -64,7 +64,7 @@ export function createProgress(options: ProgressOptions) {
     const state = claimOwners.assign(task, event.type, reduced.state)
     if (state.version !== task.version) {
       updateTask(tx, task, state)
-      await applyEffects(tx, task, event, state, withAnswerText(reduced.effects, answerText))
+      await applyEffects(tx, task, event, state, reduced.effects)
     }
     return { ok: true, value: state }
   }
@@ -174,13 +174,6 @@ async function ancestorsOf(tx: Tx, task: Task): Promise<Task[]> {
     up = ancestor.parent
   }
   return found
-}
-
-function withAnswerText(effects: readonly TaskEffect[], text: string | undefined): readonly TaskEffect[] {
-  if (text === undefined) return effects
-  return effects.map((effect) =>
-    effect.type === 'send' && effect.kind === 'answer' ? { ...effect, text } : effect,
-  )
 }
 
 /** Builds the audit entries of tasks. */

@@ -2,6 +2,7 @@
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import { AppError } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
+import type { HeldInTasks } from '../people/hold-command.ts'
 import {
   addToNotice,
   askPeople,
@@ -13,14 +14,16 @@ import {
   type RequestForm,
   withdrawHumanRequest,
 } from '../people/people.ts'
+import type { RequestOwner } from '../people/verdicts.ts'
 import type { Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import type { TaskEvent, TaskStoreEffect } from './core/events-and-effects.ts'
 import { refusalError } from './core/refusal.ts'
-import { aboutTask, taskAsking } from './references.ts'
+import { aboutTask, ownTask, taskAsking, taskOfRequest } from './references.ts'
 import { findTask } from './store.ts'
 import type { QuestionKind, Task } from './task.ts'
 import type { TellTask } from './tell-task.ts'
+import type { AgentTurn } from './watch-agents.ts'
 
 type AskPerson = Extract<TaskStoreEffect, { type: 'ask_person' }>
 
@@ -136,22 +139,15 @@ async function findHeldCommand(tx: Tx, question: string): Promise<HumanRequestRo
   return row?.state === 'open' && row.purpose === 'command' ? row : undefined
 }
 
-export interface TaskVerdict {
-  decision: 'approve' | 'reject' | 'answer'
-  comment: string | null
-}
+type TaskVerdict = Parameters<RequestOwner['decided']>[2]
 
-export interface ApprovalAsked {
-  by: string
-  question: string
-  /** Describes the held command to people. */
-  text: string
-}
-
-/** Passes verdicts of people on to tasks: on their questions, and on commands that were held in their turns. */
-export function createTaskVerdicts(tell: TellTask) {
+/** Continues tasks whose questions people have answered. */
+export function taskRequestOwner(tell: TellTask): RequestOwner {
   return {
-    async decided(tx: Tx, row: HumanRequestRow, verdict: TaskVerdict): Promise<string> {
+    about: async (tx, row) => ({ ...(await taskOfRequest(tx, { ...row, id: formatId('req', row.id) })) }),
+
+    /** Throws an AppError for a verdict that doesn't fit, so nothing of it is stored. */
+    async decided(tx, row, verdict) {
       const { task: id, question } = askedIn(row)
       const kind = (await findTask(tx, id))?.questions.find((one) => one.id === question)?.kind
       if (kind === undefined) {
@@ -164,26 +160,32 @@ export function createTaskVerdicts(tell: TellTask) {
       return `${id} continues`
     },
 
-    async expired(tx: Tx, row: HumanRequestRow) {
+    async expired(tx, row) {
       const { task, question } = askedIn(row)
       await tell(tx, task, { type: 'question_expired', question })
     },
+  }
+}
 
-    async approvalAsked(tx: Tx, task: string, asked: ApprovalAsked) {
-      await tell(tx, task, { type: 'approval_asked', ...asked })
+/** Lets a task wait for the verdict on a command that its worker sent. */
+export function heldInTasks(tasks: { tell: TellTask; turnOf(agent: string): AgentTurn }): HeldInTasks {
+  return {
+    async taskOf(context) {
+      const task = await ownTask(tasks, context, undefined)
+      return (task.ok && task.value?.id) || null
     },
-
-    async approvalDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean> {
+    async onHeld(tx, task, held) {
+      await tasks.tell(tx, task, { type: 'approval_asked', ...held })
+    },
+    async onDecided(tx, row, verdict, text) {
       const question = formatId('req', row.id)
       const task = await taskAsking(tx, { ...row, id: question })
       if (task === undefined) return false
-      const isExpired = state === 'expired'
-      const by = isExpired ? ORCHESTRATOR : OPERATOR
-      const isDone = state === 'approved' || state === 'modified'
-      const verdict = isExpired ? 'expired' : isDone ? state : 'rejected'
-      const change = await tell(tx, task.id, { type: 'approval_decided', by, question, verdict }, words)
-      return change.ok
+      const by = verdict === 'expired' ? ORCHESTRATOR : OPERATOR
+      const decided = { type: 'approval_decided', by, question, verdict, text } as const
+      return (await tasks.tell(tx, task.id, decided)).ok
     },
+    about: async (tx, request) => ({ ...(await taskOfRequest(tx, request)) }),
   }
 }
 
@@ -197,7 +199,7 @@ function eventOf(row: HumanRequestRow, kind: QuestionKind, verdict: TaskVerdict)
     if (kind === 'extension') {
       throw wrongVerdict(row, 'a yes or a no', 'Use `orc approve ID` or `orc reject ID`.')
     }
-    if (kind !== 'takeover') return { type: 'user_answered', by, question, answer }
+    if (kind !== 'takeover') return { type: 'answered', by, question, answer }
     return { type: 'reported', by, report: formatId('req', row.id), status: 'completed', result: answer }
   }
   if (kind === 'extension') {

@@ -143,8 +143,7 @@ function fromOf(task: Task, event: TaskEvent, { kind }: SendEffect): string {
 }
 
 const DECISIONS: ReadonlySet<TaskEvent['type']> = new Set([
-  'query_answered',
-  'user_answered',
+  'answered',
   'approval_decided',
   'extension_granted',
   'extension_refused',

@@ -2,7 +2,6 @@ import type { Sessions, SessionWatch } from '../agents/sessions.ts'
 import type { UsageTracker } from '../agents/usage-and-limits.ts'
 import type { Clock } from '../base/clock.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
-import { formatId } from '../base/ids.ts'
 import { createKeyedLimiter } from '../base/keyed-limiter.ts'
 import type { Log } from '../base/log.ts'
 import type { HaltState } from '../commands/halt-state.ts'
@@ -10,15 +9,11 @@ import type { Team } from '../commands/team.ts'
 import type { Config } from '../config/config.ts'
 import type { Models } from '../llm/llm.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
-import type { HeldInTasks } from '../people/hold-command.ts'
-import type { HumanRequestRow } from '../people/people.ts'
-import type { RequestOwner } from '../people/verdicts.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
 import {
   nextTimerOf,
   pendingEffects,
-  type TaskEvent,
   type TaskOutsideEffect,
   type WithKey,
 } from './core/events-and-effects.ts'
@@ -26,8 +21,6 @@ import { newTask, shiftTimers, type TaskDraft } from './core/reduce.ts'
 import { DEFAULT_TASK_SETTINGS, type TaskSettings } from './core/snapshot.ts'
 import { createTaskEffects, type TaskEffectsOptions } from './effects.ts'
 import { createProgress, createTaskAudit } from './progress.ts'
-import { type ApprovalAsked, createTaskVerdicts, type TaskVerdict } from './questions.ts'
-import { ownTask, taskOfRequest } from './references.ts'
 import {
   findTask,
   lockTask,
@@ -47,6 +40,7 @@ import { createJudgeRunner } from './validation/judge.ts'
 import { type AgentTurn, createIdleStop, watchAgents } from './watch-agents.ts'
 
 export type { TaskEvent } from './core/events-and-effects.ts'
+export { heldInTasks, taskRequestOwner } from './questions.ts'
 export { findTask } from './store.ts'
 export type { TaskChange } from './tell-task.ts'
 
@@ -57,8 +51,7 @@ export type { TaskChange } from './tell-task.ts'
 export interface Tasks {
   /** Stores the new task if both it and its parent accept, or neither. */
   delegate(tx: Tx, draft: NewTask): Promise<TaskChange>
-  /** Reports an event to a task. */
-  tell(tx: Tx, task: string | Task, event: TaskEvent): Promise<TaskChange>
+  tell: TellTask
   /** The agent reported, asked or delegated for the task in this turn. */
   spoke(tx: Tx, agent: string, task: string): void
   /** The tasks of the agent's turn, or of its last one until the next begins, as far as they are known. */
@@ -67,13 +60,6 @@ export interface Tasks {
   spendsOn(agent: string): string | undefined
   /** A task that ended while the agent worked on it: its next report may be about that one. */
   wasCutShort(agent: string): string | undefined
-  /** A verdict on a request of a task. Throws an AppError for a verdict that doesn't fit, so nothing of it is stored. */
-  decided(tx: Tx, row: HumanRequestRow, verdict: TaskVerdict): Promise<string>
-  expired(tx: Tx, row: HumanRequestRow): Promise<void>
-  /** A rule holds a command until a person decides; the task of the command waits for that. */
-  approvalAsked(tx: Tx, task: string, asked: ApprovalAsked): Promise<void>
-  /** `words` go to the asker. Returns whether a task waited for the verdict, so the asker has its answer. */
-  approvalDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean>
   /** Lets another feature decide what is stored of the reports of its tasks. */
   onReport(filter: ReportFilter): void
   /** Applies the first filter that knows the task; without one the whole report is stored. */
@@ -257,7 +243,6 @@ export function createTasks(options: TasksOptions): Tasks {
     spendsOn: agents.spendsOn,
     wasCutShort: agents.interruptedTasks.lastOf,
     spoke: (tx, agent, task) => tx.afterCommit(() => agents.spoke(agent, task)),
-    ...createTaskVerdicts(tell),
     onReport: (filter) => void reportFilters.push(filter),
     async filterReport(tx, task, report) {
       for (const filter of reportFilters) {
@@ -317,27 +302,5 @@ function settingsOf(config: Config, { checks }: Task): TaskSettings {
     ...(depth === undefined ? {} : { maxDepth: depth }),
     ...(reminders === undefined ? {} : { maxReminders: reminders }),
     ...(userInputMs === undefined ? {} : { personMs: userInputMs }),
-  }
-}
-
-/** Continues tasks whose questions people have answered. */
-export function taskRequestOwner(tasks: () => Tasks): RequestOwner {
-  return {
-    about: async (tx, row) => ({ ...(await taskOfRequest(tx, { ...row, id: formatId('req', row.id) })) }),
-    decided: (tx, row, verdict) => tasks().decided(tx, row, verdict),
-    expired: (tx, row) => tasks().expired(tx, row),
-  }
-}
-
-/** Lets a task wait for the verdict on a command that its worker sent. */
-export function heldInTasks(tasks: () => Tasks): HeldInTasks {
-  return {
-    async taskOf(context) {
-      const task = await ownTask(tasks(), context, undefined)
-      return (task.ok && task.value?.id) || null
-    },
-    onHeld: (tx, task, held) => tasks().approvalAsked(tx, task, held),
-    onDecided: (tx, row, state, words) => tasks().approvalDecided(tx, row, state, words),
-    about: async (tx, request) => ({ ...(await taskOfRequest(tx, request)) }),
   }
 }

@@ -7,10 +7,5 @@ import type { Task } from './task.ts'
 /** The task after an event, or why it refused the event. */
 export type TaskChange = Result<Task, TaskRefusal>
 
-/** Reports an event to a task. `answerText` replaces the core's text of an answer to the worker. */
-export type TellTask = (
-  tx: Tx,
-  task: string | Task,
-  event: TaskEvent,
-  answerText?: string,
-) => Promise<TaskChange>
+/** Reports an event to a task. */
+export type TellTask = (tx: Tx, task: string | Task, event: TaskEvent) => Promise<TaskChange>

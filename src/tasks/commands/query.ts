@@ -96,7 +96,7 @@ export const answerHandler = (tasks: Tasks, decide: DecideRequest): Handler<Fiel
     if (asPerson !== undefined) return asPerson
     const isKnown = task.seen.includes(about) || task.questions.some(({ id }) => id === about)
     const change = await tasks.tell(tx, task.id, {
-      type: 'query_answered',
+      type: 'answered',
       by: speaker.name,
       // An answer to a message of the service itself answers the last question of the task.
       question: isKnown ? about : task.id,

@@ -40,13 +40,13 @@ export type TaskEvent =
   /** `responded`: the worker reported, asked or delegated in this turn, or has unread mail from its children. */
   | ({ type: 'turn_ended'; responded: boolean; lastWords: string } & By)
   // Answers. The task's id also names a question: the last one put to the sender.
-  | ({ type: 'query_answered'; question: string; answer: string } & By)
-  | ({ type: 'user_answered'; question: string; answer: string } & By)
+  | ({ type: 'answered'; question: string; answer: string } & By)
+  /** `text` tells the worker the verdict, and the result of a command that ran. */
   | ({
       type: 'approval_decided'
       question: string
       verdict: 'approved' | 'modified' | 'rejected' | 'expired'
-      comment?: string
+      text: string
     } & By)
   | ({ type: 'extension_granted'; question: string } & By)
   | ({ type: 'extension_refused'; question: string; reason: string } & By)
@@ -121,8 +121,7 @@ export const EVENT_AUTHORS: Record<TaskEventType, EventAuthor> = {
   extension_requested: 'worker',
   reported: 'worker',
   turn_ended: 'worker',
-  query_answered: 'addressee',
-  user_answered: 'person',
+  answered: 'addressee',
   // The service reports an expiry, a person gives a verdict: the handler checks which.
   approval_decided: 'engine',
   extension_granted: 'delegator',

@@ -106,11 +106,6 @@ export function noAnswerText(question: string): string {
   return `Nobody answered in time: ${question}\nContinue as well as you can without an answer, and say so in the report.`
 }
 
-export function verdictText(question: string, verdict: string, comment: string | undefined): string {
-  const remark = comment === undefined || comment.trim() === '' ? '' : ` Comment of a person: ${comment}`
-  return `${verdict[0]!.toUpperCase()}${verdict.slice(1)}: ${question}.${remark}`
-}
-
 export function takeoverText(task: Task): string {
   return `You took over ${nameOf(task)} from ${task.agent}. Report its result, or follow up to give it back to the agent.`
 }

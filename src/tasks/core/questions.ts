@@ -2,7 +2,7 @@
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { isEnd, type QuestionKind, type Task, type TaskQuestion } from '../task.ts'
 import type { TaskStoreEffect } from './events-and-effects.ts'
-import { noAnswerText, verdictText } from './message-texts.ts'
+import { noAnswerText } from './message-texts.ts'
 import { type RefusedEvent, refuse } from './refusal.ts'
 import type { TaskSnapshot } from './snapshot.ts'
 import {
@@ -189,10 +189,6 @@ function answerWith(
   return accept(updateState(snapshot, timed), ...withdrawAll([question]), sent.effect)
 }
 
-function refuseBlank({ text }: TaskQuestion): RefusedEvent {
-  return refuse('BLANK_ANSWER', `An answer cannot be blank. The question: ${text}`)
-}
-
 /** The worker continues without an answer. If a decision is missing, the task fails (C9). */
 function expire(snapshot: TaskSnapshot, late: readonly TaskQuestion[]): Accepted {
   const decisive = late.find(({ kind }) => kind === 'help' || kind === 'takeover')
@@ -211,42 +207,35 @@ function expire(snapshot: TaskSnapshot, late: readonly TaskQuestion[]): Accepted
 /** Answers to a task's questions, and questions that expire. */
 export const answerHandlers: Pick<
   TaskEventHandlers,
-  | 'query_answered'
-  | 'user_answered'
+  | 'answered'
   | 'approval_decided'
   | 'extension_granted'
   | 'extension_refused'
   | 'question_expired'
   | 'wait_timed_out'
 > = {
-  query_answered(snapshot, { question: reference, by, answer }) {
+  answered(snapshot, { question: reference, by, answer }) {
     const found = findQuestion(snapshot.task, reference, by, ['query', 'help', 'user'])
     if (!found.ok) return found
     const { question } = found
     if (by !== question.to && by !== OPERATOR) {
       return refuse('NOT_YOURS', `${question.id} was addressed to ${question.to}`)
     }
-    if (answer.trim() === '') return refuseBlank(question)
+    if (answer.trim() === '') {
+      return refuse('BLANK_ANSWER', `An answer cannot be blank. The question: ${question.text}`)
+    }
     return answerWith(snapshot, question, answer)
   },
 
-  user_answered(snapshot, { question: reference, by, answer }) {
-    const found = findQuestion(snapshot.task, reference, by, ['user', 'query', 'help'])
-    if (!found.ok) return found
-    if (answer.trim() === '') return refuseBlank(found.question)
-    return answerWith(snapshot, found.question, answer)
-  },
-
   /** Only a person approves. An action without a decision isn't carried out (C9). */
-  approval_decided(snapshot, { question: reference, by, verdict, comment }) {
+  approval_decided(snapshot, { question: reference, by, verdict, text }) {
     const found = findQuestion(snapshot.task, reference, OPERATOR, ['approval'])
     if (!found.ok) return found
     const { question } = found
     if (by !== (verdict === 'expired' ? ORCHESTRATOR : OPERATOR)) {
       return refuse('NOT_A_PERSON', `Only a person decides on ${question.id}`)
     }
-    const outcome = verdict === 'expired' ? 'not executed, nobody decided' : verdict
-    return answerWith(snapshot, question, verdictText(question.text, outcome, comment))
+    return answerWith(snapshot, question, text)
   },
 
   extension_granted(snapshot, { question: reference, by }) {

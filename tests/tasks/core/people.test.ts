@@ -19,7 +19,7 @@ describe('a query', () => {
     world.say('task_2', { ...QUERY, to: 'lead', requiresResponse: true })
     expect(world.task('task_2').state).toBe('waiting_parent')
     expect(world.sends('query')).toMatchObject([{ to: 'lead', wake: true, inReplyTo: 'q1' }])
-    world.say('task_2', { type: 'query_answered', by: 'lead', question: 'q1', answer: 'Price' })
+    world.say('task_2', { type: 'answered', by: 'lead', question: 'q1', answer: 'Price' })
     expect(world.task('task_2').state).toBe('executing')
     expect(world.sends('answer')).toMatchObject([{ to: 'ada', text: 'Price', inReplyTo: 'q1' }])
   })
@@ -29,7 +29,7 @@ describe('a query', () => {
     const ask = { ...QUERY, by: 'lead', to: 'ada', requiresResponse: true }
     world.say('task_1', ask)
     expect(world.sends('query')).toMatchObject([{ to: 'ada' }])
-    world.say('task_1', { type: 'query_answered', by: 'ada', question: 'q1', answer: 'Half of it' })
+    world.say('task_1', { type: 'answered', by: 'ada', question: 'q1', answer: 'Half of it' })
     expect(world.sends('answer')).toMatchObject([{ to: 'lead', text: 'Half of it' }])
   })
 
@@ -68,7 +68,7 @@ describe('a question to the user', () => {
     world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
     expect(world.task('task_2').state).toBe('waiting_user')
     expect(world.effectsOf('ask_person')).toMatchObject([{ kind: 'input', text: 'From where?' }])
-    world.say('task_2', { type: 'user_answered', by: 'operator', question: 'q1', answer: 'LAX' })
+    world.say('task_2', { type: 'answered', by: 'operator', question: 'q1', answer: 'LAX' })
     expect(world.task('task_2').state).toBe('executing')
     expect(world.sends('answer')).toMatchObject([{ to: 'ada', text: 'LAX' }])
   })
@@ -76,7 +76,7 @@ describe('a question to the user', () => {
   it('accepts no blank answer; the question is repeated and stays open (S2.12)', () => {
     const world = begin()
     world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
-    const blank = world.say('task_2', { type: 'user_answered', by: 'operator', question: 'q1', answer: ' ' })
+    const blank = world.say('task_2', { type: 'answered', by: 'operator', question: 'q1', answer: ' ' })
     expect(blank).toMatchObject({
       refusal: { code: 'BLANK_ANSWER', message: expect.stringContaining('From where?') },
     })
@@ -104,7 +104,13 @@ describe('an approval', () => {
     const world = begin()
     world.say('task_2', APPROVAL)
     expect(world.task('task_2').state).toBe('waiting_approval')
-    const decide = { type: 'approval_decided', by: 'operator', question: 'req_1', verdict } as const
+    const decide = {
+      type: 'approval_decided',
+      by: 'operator',
+      question: 'req_1',
+      verdict,
+      text: 'decided',
+    } as const
     world.say('task_2', decide)
     expect(world.say('task_2', decide)).toMatchObject({ ok: false, refusal: { code: 'QUESTION_CLOSED' } })
     expect(world.sends('answer')).toHaveLength(1)
@@ -118,7 +124,7 @@ describe('an approval', () => {
     ] as const) {
       const world = begin()
       world.say('task_2', APPROVAL)
-      world.say('task_2', { type: 'approval_decided', by, question: 'req_1', verdict })
+      world.say('task_2', { type: 'approval_decided', by, question: 'req_1', verdict, text: 'decided' })
       expect(world.sends('answer')).toHaveLength(1)
       expect(world.task('task_2').questions).toEqual([])
     }
@@ -127,7 +133,13 @@ describe('an approval', () => {
   it.each(['lead', 'ada', 'orchestrator'])('is not given by %s (C9)', (by) => {
     const world = begin()
     world.say('task_2', APPROVAL)
-    const decided = { type: 'approval_decided', by, question: 'req_1', verdict: 'approved' } as const
+    const decided = {
+      type: 'approval_decided',
+      by,
+      question: 'req_1',
+      verdict: 'approved',
+      text: 'decided',
+    } as const
     expect(world.say('task_2', decided)).toMatchObject({ ok: false, refusal: { code: 'NOT_A_PERSON' } })
     expect(world.task('task_2').state).toBe('waiting_approval')
   })
@@ -144,7 +156,13 @@ describe('an approval', () => {
     const world = begin()
     world.say('task_2', APPROVAL)
     world.say('task_2', { type: 'cancelled', by: 'operator', reason: 'no' })
-    const late = { type: 'approval_decided', by: 'operator', question: 'req_1', verdict: 'approved' } as const
+    const late = {
+      type: 'approval_decided',
+      by: 'operator',
+      question: 'req_1',
+      verdict: 'approved',
+      text: 'decided',
+    } as const
     expect(world.say('task_2', late)).toMatchObject({ ok: false, refusal: { code: 'TASK_ENDED' } })
   })
 })

@@ -221,8 +221,8 @@ export function play(seed: number, temper: Temper) {
       30,
       id,
       dice.pick<TaskEvent>([
-        { type: 'query_answered', by, question, answer: dice.chance(0.9) ? 'The cheap one' : '  ' },
-        { type: 'query_answered', by, question, answer: 'The cheap one' },
+        { type: 'answered', by, question, answer: dice.chance(0.9) ? 'The cheap one' : '  ' },
+        { type: 'answered', by, question, answer: 'The cheap one' },
         { type: 'followed_up', by, text: 'Look again' },
         { type: 'extension_granted', by, question },
         { type: 'extension_refused', by, question, reason: 'no' },
@@ -241,7 +241,7 @@ export function play(seed: number, temper: Temper) {
         if (!world.requests.delete(question)) return
         const expiry: TaskEvent =
           kindOf() === 'approval'
-            ? { type: 'approval_decided', by: 'orchestrator', question, verdict: 'expired' }
+            ? { type: 'approval_decided', by: 'orchestrator', question, verdict: 'expired', text: 'decided' }
             : { type: 'question_expired', question }
         say(id, expiry)
       },
@@ -256,7 +256,7 @@ export function play(seed: number, temper: Temper) {
     if (kind === 'approval') {
       const verdict = dice.pick(['approved', 'modified', 'rejected'] as const)
       if (verdict !== 'rejected') oracle.approve(question)
-      return say(id, { type: 'approval_decided', by, question, verdict }, () =>
+      return say(id, { type: 'approval_decided', by, question, verdict, text: 'decided' }, () =>
         world.requests.delete(question),
       )
     }
@@ -268,7 +268,7 @@ export function play(seed: number, temper: Temper) {
           ])
         : kind === 'extension'
           ? { type: 'extension_granted', by, question }
-          : { type: 'user_answered', by, question, answer: dice.chance(0.9) ? 'LAX' : '' }
+          : { type: 'answered', by, question, answer: dice.chance(0.9) ? 'LAX' : '' }
     say(id, event, () => world.requests.delete(question))
   }
 
@@ -291,8 +291,8 @@ export function play(seed: number, temper: Temper) {
     const question = dice.pick([...task.questions.map((open) => open.id), ...task.seen, 'q_0', id])
     const claim = dice.below(4)
     const event = dice.pick<TaskEvent>([
-      { type: 'approval_decided', by, question, verdict: 'approved' },
-      { type: 'approval_decided', by, question, verdict: 'modified' },
+      { type: 'approval_decided', by, question, verdict: 'approved', text: 'decided' },
+      { type: 'approval_decided', by, question, verdict: 'modified', text: 'decided' },
       { type: 'question_expired', question: 'q_0' },
       { type: 'delegated' },
       { type: 'ack_timed_out' },
@@ -309,7 +309,7 @@ export function play(seed: number, temper: Temper) {
       { type: 'followed_up', by, text: 'mine now' },
       { type: 'settled', by, as: 'completed', reason: 'mine now' },
       { type: 'taken_over', by },
-      { type: 'user_answered', by, question, answer: 'no' },
+      { type: 'answered', by, question, answer: 'no' },
     ])
     const { state } = task
     say(id, event)

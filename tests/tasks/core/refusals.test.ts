@@ -55,7 +55,7 @@ describe('an event from the wrong sender', () => {
     const world = begin()
     const ask = { type: 'query_asked', by: 'ada', question: 'q1', to: 'lead', text: '?' } as const
     world.say('task_2', { ...ask, requiresResponse: true })
-    const answer = { type: 'query_answered', by: 'bob', question: 'q1', answer: 'Me!' } as const
+    const answer = { type: 'answered', by: 'bob', question: 'q1', answer: 'Me!' } as const
     expectRefusal(world, 'task_2', answer, 'NOT_YOURS')
   })
 })
@@ -79,7 +79,7 @@ describe('a repeated or late event is refused', () => {
     const world = begin()
     const ask = { type: 'query_asked', by: 'ada', question: 'q1', to: 'lead', text: '?' } as const
     world.say('task_2', { ...ask, requiresResponse: true })
-    const answer = { type: 'query_answered', by: 'lead', question: 'q1', answer: 'Yes' } as const
+    const answer = { type: 'answered', by: 'lead', question: 'q1', answer: 'Yes' } as const
     world.say('task_2', answer)
     expectRefusal(world, 'task_2', answer, 'QUESTION_CLOSED')
     expectRefusal(world, 'task_2', { ...answer, question: 'q9' }, 'UNKNOWN_QUESTION')
@@ -142,7 +142,7 @@ describe('a loop', () => {
     for (let round = 0; round < 9 && world.task('task_1').endedAt === null; round++) {
       world.say('task_1', { type: 'started', by: 'ada' })
       world.say('task_1', { type: 'turn_ended', by: 'ada', responded: false, lastWords: 'hm' })
-      world.say('task_1', { type: 'query_answered', by: 'lead', question: 'task_1', answer: 'Try' })
+      world.say('task_1', { type: 'answered', by: 'lead', question: 'task_1', answer: 'Try' })
     }
     expect(world.task('task_1').state).toBe('failed')
     expect(world.effectsOf('ask_person')).toHaveLength(1)

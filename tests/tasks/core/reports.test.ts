@@ -146,11 +146,7 @@ describe('a report of partial or needs_help', () => {
   it('is followed up, answered or ended by the parent (S2.9)', () => {
     const decide = [
       [{ type: 'followed_up', by: 'lead', text: 'One more' }, 'executing', 'waiting_child'],
-      [
-        { type: 'query_answered', by: 'lead', question: 'task_2', answer: 'Use B' },
-        'executing',
-        'waiting_child',
-      ],
+      [{ type: 'answered', by: 'lead', question: 'task_2', answer: 'Use B' }, 'executing', 'waiting_child'],
       [{ type: 'settled', by: 'lead', as: 'completed', reason: 'enough' }, 'completed', 'executing'],
       [{ type: 'settled', by: 'lead', as: 'skipped', reason: 'not needed' }, 'skipped', 'executing'],
       [{ type: 'cancelled', by: 'lead', reason: 'not needed' }, 'cancelled', 'executing'],
