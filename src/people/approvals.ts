@@ -29,9 +29,13 @@ export function approvalOf({ approvers, quorum }: HumanRequestRow): Approval {
 }
 
 /** The list of approvers is fixed when the request is made (C9). */
-export function checkApprover({ name }: Person, { approvers }: Approval, row: HumanRequestRow) {
-  if (approvers === undefined || approvers.includes(name)) return
-  throw new AppError('FORBIDDEN', `${name} may not decide on ${formatId('req', row.id)}`, {
+export function notAnApprover(
+  { name }: Person,
+  { approvers }: Approval,
+  row: HumanRequestRow,
+): AppError | undefined {
+  if (approvers === undefined || approvers.includes(name)) return undefined
+  return new AppError('FORBIDDEN', `${name} may not decide on ${formatId('req', row.id)}`, {
     hint: `Its approvers: ${approvers.join(', ')}.`,
   })
 }
@@ -50,13 +54,17 @@ export function heldCommand(row: HumanRequestRow): Command {
 }
 
 /** Checks that the person saw the current action: by `hash` or its first characters, which a changed action requires. */
-export function checkReviewed(row: HumanRequestRow, decision: HumanDecision, hash: string | undefined) {
-  if (row.action_hash === null) return
+export function notReviewed(
+  row: HumanRequestRow,
+  decision: HumanDecision,
+  hash: string | undefined,
+): AppError | undefined {
+  if (row.action_hash === null) return undefined
   const id = formatId('req', row.id)
-  if (hash === undefined && row.modified_by === null) return
-  if (hash !== undefined && row.action_hash.startsWith(hash.toLowerCase())) return
+  if (hash === undefined && row.modified_by === null) return undefined
+  if (hash !== undefined && row.action_hash.startsWith(hash.toLowerCase())) return undefined
   const changedBy = row.modified_by === null ? '' : `, ${row.modified_by} changed it`
-  throw new AppError('CONFLICT', `The action of ${id} changed since it was requested${changedBy}`, {
+  return new AppError('CONFLICT', `The action of ${id} changed since it was requested${changedBy}`, {
     hint: `Look at it again (orc inbox), then: orc ${decision} ${id} --hash ${row.action_hash.slice(0, HASH_SHOWN)}`,
   })
 }
@@ -136,7 +144,8 @@ export async function changeAction(
     )
   }
   const asked = decision?.verdict === 'ask' ? (decision.approval ?? { quorum: 1 }) : undefined
-  if (asked !== undefined) checkApprover(person, asked, row)
+  const forbidden = asked === undefined ? undefined : notAnApprover(person, asked, row)
+  if (forbidden !== undefined) throw forbidden
   const approval = wantsMore(asked, approvalOf(row)) ? asked! : approvalOf(row)
   const changed = {
     action,

@@ -3,46 +3,62 @@ import { formatId } from '../base/ids.ts'
 import type { Person } from '../base/person.ts'
 import { type Team, tooLong } from '../commands/team.ts'
 import { readAnswer } from './answers.ts'
-import { approvalOf, checkApprover, checkReviewed } from './approvals.ts'
+import { approvalOf, notAnApprover, notReviewed } from './approvals.ts'
 import type { HumanDecision } from './human-request.ts'
 import type { HumanRequestRow, HumanVerdict } from './people.ts'
 import { decisionsOn, mayRoleDecide } from './request-view.ts'
 
-/** Throws if the request or the person's role rules out this verdict. */
-export function checkVerdict(row: HumanRequestRow, person: Person, verdict: HumanVerdict) {
-  const { decision } = verdict
-  checkRole(row, person)
-  if (row.state !== 'open') throw alreadyDecided(row)
+/** Why the request or the person's role rules out this verdict. */
+export function problemWithVerdict(
+  team: Team,
+  row: HumanRequestRow,
+  person: Person,
+  verdict: HumanVerdict,
+): AppError | undefined {
+  const { decision, hash, comment = '' } = verdict
+  const tooLong = tooLongFor(team, decision, comment)
+  if (tooLong !== undefined) return tooLong
+  if (!mayRoleDecide(row, person)) return wrongRole(row, person)
+  if (row.state !== 'open') return alreadyDecided(row)
   const decisions = decisionsOn(row)
-  if (!decisions.includes(decision)) throw otherwise(row, decisions)
-  if (row.action !== null) checkApprover(person, approvalOf(row), row)
+  if (!decisions.includes(decision)) return otherwise(row, decisions)
+  const forbidden = row.action === null ? undefined : notAnApprover(person, approvalOf(row), row)
+  if (forbidden !== undefined) return forbidden
+  if (decision === 'answer') {
+    const read = readAnswer(row, comment)
+    return read.ok ? undefined : read.error
+  }
   // A change also approves the fields it keeps, so the person must have seen them, unless the last change was their own.
-  const isOwn = decision === 'modify' && row.modified_by === person.name && verdict.hash === undefined
-  if ((decision === 'approve' || decision === 'modify') && !isOwn) checkReviewed(row, decision, verdict.hash)
-  if (decision !== 'answer') return
-  const read = readAnswer(row, verdict.comment ?? '')
-  if (!read.ok) throw read.error
+  const isOwn = decision === 'modify' && row.modified_by === person.name && hash === undefined
+  return decision === 'reject' || isOwn ? undefined : notReviewed(row, decision, hash)
+}
+
+/** Purposes with an expiry. It also applies to a verdict that arrives before the timer has fired. */
+const TIMED: ReadonlySet<string> = new Set(['command', 'go_on', 'permission', 'question'])
+
+export function expiredBy(row: HumanRequestRow, now: number): AppError | undefined {
+  if (!TIMED.has(row.purpose) || now < row.expires_at) return undefined
+  return new AppError('CONFLICT', `${formatId('req', row.id)} expired at ${time(row.expires_at)}`, {
+    hint: 'Nothing was executed. The asker was notified and may ask again.',
+  })
 }
 
 /** In characters. */
 const MAX_COMMENT = 10_000
 
 /** Refuses texts that are too long; they are never cut (C20). An answer may be as long as a message. */
-export function checkLength(team: Team, { decision, comment = '' }: HumanVerdict) {
-  const large = decision === 'answer' ? tooLong(team, 'answer', comment) : undefined
-  if (large !== undefined) throw large
-  if (decision === 'answer' || comment.length <= MAX_COMMENT) return
-  throw new AppError(
+function tooLongFor(team: Team, decision: HumanDecision, comment: string): AppError | undefined {
+  if (decision === 'answer') return tooLong(team, 'answer', comment)
+  if (comment.length <= MAX_COMMENT) return undefined
+  return new AppError(
     'TOO_LARGE',
     `The comment is ${comment.length} characters; the limit is ${MAX_COMMENT}`,
     { hint: 'Nothing was decided. Shorten it, or put the details into a file and name its path.' },
   )
 }
 
-function checkRole(row: HumanRequestRow, person: Person) {
-  if (mayRoleDecide(row, person)) return
-  const { name, role } = person
-  throw new AppError('FORBIDDEN', `${name} may not decide on ${formatId('req', row.id)}`, {
+function wrongRole(row: HumanRequestRow, { name, role }: Person): AppError {
+  return new AppError('FORBIDDEN', `${name} may not decide on ${formatId('req', row.id)}`, {
     hint:
       role === 'moderator'
         ? `The role of ${name} in orc.yaml is moderator, which only decides on requests for moderation.`

@@ -1,3 +1,4 @@
+import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
@@ -10,11 +11,10 @@ import { signedBy } from '../commands/identity.ts'
 import type { Team } from '../commands/team.ts'
 import type { Receipt } from '../protocol/receipt.ts'
 import type { Registry } from '../protocol/registry.ts'
-import type { Reader, Store, Tx } from '../store/store.ts'
+import type { Store, Tx } from '../store/store.ts'
 import { clearTimer, type Timers } from '../store/timers.ts'
 import { type AnswerCheck, readAnswer } from './answers.ts'
 import { changeAction, changesText, createRelease, giveApproval, heldCommand } from './approvals.ts'
-import { checkNotExpired, expireRequests } from './expiry.ts'
 import type { HeldInTasks } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
 import { createNotifyAsker, type NotifyAskerOptions } from './notify-asker.ts'
@@ -28,7 +28,7 @@ import {
 } from './people.ts'
 import type { PermissionDialogs } from './permission-dialogs.ts'
 import { viewRequests } from './request-view.ts'
-import { checkLength, checkVerdict } from './verdict-rules.ts'
+import { expiredBy, problemWithVerdict } from './verdict-rules.ts'
 
 type ClosingState = 'approved' | 'modified' | 'rejected' | 'answered'
 
@@ -83,55 +83,38 @@ export function createVerdicts(options: VerdictsOptions) {
     verdict: HumanVerdict,
   ): Promise<AppError | undefined> {
     if (verdict.decision !== 'answer' || verdict.insist === true) return undefined
+    const row = await findHumanRequest(store, parseId('req', id) ?? 0)
+    if (row?.kind !== 'input') return undefined
     // If the verdict is invalid anyway, the transaction reports why.
-    if ((await problemWith(store, person, id, verdict)) !== undefined) return undefined
-    const row = await findRow(store, id)
-    return row.kind === 'input'
-      ? await options.checkAnswer(row, verdict.comment ?? '', person.name)
-      : undefined
+    if (problemWith(row, person, verdict, clock.now()) !== undefined) return undefined
+    return await options.checkAnswer(row, verdict.comment ?? '', person.name)
   }
 
-  /** Returns the problem with a verdict, for callers that must not throw after a write. */
-  async function problemWith(
-    reader: Reader,
+  function problemWith(
+    row: HumanRequestRow,
     person: Person,
-    id: string,
     verdict: HumanVerdict,
-  ): Promise<AppError | undefined> {
-    try {
-      const row = await findRow(reader, id)
-      checkLength(team(), verdict)
-      checkVerdict(row, person, verdict)
-      if (haltState.halted() === undefined) checkNotExpired(row, clock.now())
-      return undefined
-    } catch (error) {
-      if (error instanceof AppError) return error
-      throw error
-    }
+    now: number,
+  ): AppError | undefined {
+    const problem = problemWithVerdict(team(), row, person, verdict)
+    // A halt stops the time of requests.
+    return problem ?? (haltState.halted() === undefined ? expiredBy(row, now) : undefined)
   }
 
-  async function findRow(reader: Reader, id: string): Promise<HumanRequestRow> {
-    const row = await findHumanRequest(reader, parseId('req', id) ?? 0)
-    if (row !== undefined) return row
-    throw new AppError('NOT_FOUND', `There is no request ${id.slice(0, 100)}`, {
-      hint: '`orc inbox` lists the open ones.',
-    })
-  }
-
-  async function decideIn(unsigned: Tx, person: Person, id: string, verdict: HumanVerdict): Promise<Decided> {
-    const row = (await lockHumanRequest(unsigned, parseId('req', id) ?? 0)) ?? (await findRow(unsigned, id))
-    checkLength(team(), verdict)
-    checkVerdict(row, person, verdict)
+  const decide: DecideRequest = async (unsigned, person, id, verdict) => {
+    const row = await lockHumanRequest(unsigned, parseId('req', id) ?? 0)
+    if (row === undefined) return failure(noRequest(id))
     const { decision } = verdict
     const isApproval = decision === 'approve' || decision === 'modify'
-    const halted = isApproval ? haltState.noApproval(unsigned) : undefined
-    if (halted !== undefined) throw halted
-    if (haltState.halted() === undefined) checkNotExpired(row, unsigned.now)
+    const problem =
+      problemWith(row, person, verdict, unsigned.now) ??
+      (isApproval ? haltState.noApproval(unsigned) : undefined)
+    if (problem !== undefined) return failure(problem)
     if (row.purpose === 'permission') permissions.checkOpen(row)
     const work: VerdictContext = { tx: signedBy(unsigned, person.name), unsigned, row, person, verdict }
     const receipt = await DECIDE[decision](work)
     const [request] = await viewRequests(unsigned, [(await findHumanRequest(unsigned, row.id))!], person)
-    return { request: request!, ...(receipt === undefined ? {} : { receipt }) }
+    return { ok: true, value: { request: request!, ...(receipt === undefined ? {} : { receipt }) } }
   }
 
   const DECIDE: Record<HumanDecision, (work: VerdictContext) => Promise<Receipt | undefined>> = {
@@ -253,19 +236,31 @@ export function createVerdicts(options: VerdictsOptions) {
     } else await asker.decided(tx, row, { state, receipt, comment, by: person.name })
   }
 
-  expireRequests({
-    ...{ timers: options.timers, owners, about, asker, permissions, notifyDecided },
-    keepParked: release.keepParked,
-  })
-
-  options.timers.on('unpark', (tx, pair) => release.continueConversation(tx, pair))
-
-  const decide: DecideRequest = async (tx, person, id, verdict) => {
-    const refusal = await problemWith(tx, person, id, verdict)
-    return refusal === undefined
-      ? { ok: true, value: await decideIn(tx, person, id, verdict) }
-      : failure(refusal)
+  /** Closes an expired request without executing it, also after a crash, and notifies its asker (C9). */
+  async function expire(tx: Tx, id: string) {
+    const row = await findHumanRequest(tx, parseId('req', id) ?? 0)
+    if (row === undefined) return
+    const closed = await decideHumanRequest(tx, row.id, { state: 'expired', by: ORCHESTRATOR, comment: null })
+    if (!closed) return
+    tx.afterCommit(() => notifyDecided(id))
+    tx.audit({
+      type: 'human.expired',
+      class: 'internal',
+      actor: ORCHESTRATOR,
+      subject: row.asker,
+      text: `${id} expired without a verdict: ${row.question}`,
+      data: { request_id: id, kind: row.kind, ...(await about(tx, row)) },
+    })
+    const owner = owners[row.purpose]
+    if (owner?.expired !== undefined) return await owner.expired(tx, row)
+    await release.keepParked(tx, row)
+    await asker.escalate(tx, row)
+    if (row.purpose === 'permission') tx.afterCommit(() => permissions.decided(row.id, undefined))
+    else await asker.expired(tx, row)
   }
+
+  options.timers.on('expire_request', expire)
+  options.timers.on('unpark', release.continueConversation)
 
   return {
     decide,
@@ -292,6 +287,12 @@ interface VerdictContext {
   row: HumanRequestRow
   person: Person
   verdict: HumanVerdict
+}
+
+function noRequest(id: string): AppError {
+  return new AppError('NOT_FOUND', `There is no request ${id.slice(0, 100)}`, {
+    hint: '`orc inbox` lists the open ones.',
+  })
 }
 
 function commentOf({ verdict }: VerdictContext): string | null {
