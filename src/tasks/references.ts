@@ -6,7 +6,7 @@ import { failure, type Result } from '../base/result.ts'
 import type { HandlerContext } from '../commands/commands.ts'
 import { tasksOfMessages } from '../messages/messages.ts'
 import { findHumanRequest } from '../people/people.ts'
-import type { Reader, Tx } from '../store/store.ts'
+import type { Reader } from '../store/store.ts'
 import { findTask, firstOpen } from './store.ts'
 import { isEnd, type Task, type TaskState } from './task.ts'
 import type { AgentTurn } from './watch-agents.ts'
@@ -162,7 +162,13 @@ export function noTask(name: string): AppError {
 
 /** Stores the id that the sender chose for its message, so a reply may name it. */
 export function remember({ tx, speaker }: HandlerContext, messageId: string | undefined, ref: string): void {
-  if (messageId !== undefined) rememberId(tx, speaker.name, messageId, ref)
+  if (messageId === undefined) return
+  // Models invent ids and repeat them, so the newest wins.
+  tx.run(
+    `INSERT INTO said_ids (name, speaker, ref, at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (name, speaker) DO UPDATE SET ref = excluded.ref, at = excluded.at`,
+    [messageId, speaker.name, ref, tx.now],
+  )
 }
 
 /** The last message or task that the speaker gave this id. */
@@ -170,7 +176,21 @@ export async function saidBefore(
   { tx, speaker }: HandlerContext,
   messageId: string | undefined,
 ): Promise<string | undefined> {
-  return messageId === undefined ? undefined : await rememberedBy(tx, speaker.name, messageId)
+  if (messageId === undefined) return undefined
+  const row = await tx.get<{ ref: string }>('SELECT ref FROM said_ids WHERE name = ? AND speaker = ?', [
+    messageId,
+    speaker.name,
+  ])
+  return row?.ref
+}
+
+/** What senders gave this id to, newest first. */
+export async function rememberedIds(reader: Reader, name: string): Promise<string[]> {
+  const rows = await reader.all<{ ref: string }>(
+    'SELECT ref FROM said_ids WHERE name = ? ORDER BY at DESC LIMIT 20',
+    [name],
+  )
+  return rows.map(({ ref }) => ref)
 }
 
 /** Part of an audit entry's data, by which the entry is found with its tree. */
@@ -188,11 +208,10 @@ export async function taskOfRequest(
   reader: Reader,
   request: { id: string; asker: string; context: string },
 ): Promise<AboutTask> {
-  const named = taskIn(request.context)
+  const { task: named, saidIn } = tasksIn(request.context)
   if (named !== undefined) return aboutTask(await findTask(reader, named))
   const asking = await taskAsking(reader, request)
   if (asking !== undefined) return aboutTask(asking)
-  const saidIn = saidInOf(request.context)
   if (saidIn !== undefined) return saidIn === null ? {} : aboutTask(await findTask(reader, saidIn))
   const [first, ...others] = await firstOpen(reader, request.asker, () => true, 2)
   return aboutTask(others.length === 0 ? first : undefined)
@@ -204,7 +223,7 @@ export async function taskAsking(
   { id: request, asker, context }: { id: string; asker: string; context: string },
 ): Promise<Task | undefined> {
   const asks = ({ questions }: Task) => questions.some(({ id }) => id === request)
-  const saidIn = saidInOf(context)
+  const { saidIn } = tasksIn(context)
   // No task waits for a command that was sent outside of tasks. This avoids a search through thousands.
   if (saidIn === null) return undefined
   if (saidIn === undefined) return (await firstOpen(reader, asker, asks, 1))[0]
@@ -212,51 +231,7 @@ export async function taskAsking(
   return task !== undefined && asks(task) ? task : undefined
 }
 
-function taskIn(context: string): string | undefined {
-  const task = fieldOf(context, 'task')
-  return typeof task === 'string' && parseId('task', task) !== undefined ? task : undefined
-}
-
-/** Null: the command was sent outside of tasks. Undefined: not stored. */
-function saidInOf(context: string): string | null | undefined {
-  const task = fieldOf(context, 'saidIn')
-  return task === null || (typeof task === 'string' && parseId('task', task) !== undefined) ? task : undefined
-}
-
-function fieldOf(context: string, field: string): unknown {
-  try {
-    return (JSON.parse(context) as Record<string, unknown>)[field]
-  } catch {
-    // Some requests store plain text in that column.
-    return undefined
-  }
-}
-
-/**
- * Maps ids that senders chose for their messages (`message_id`) to ours. Models invent ids and repeat them, so the
- * newest wins.
- */
-function rememberId(tx: Tx, speaker: string, name: string, ref: string): void {
-  tx.run(
-    `INSERT INTO said_ids (name, speaker, ref, at) VALUES (?, ?, ?, ?)
-     ON CONFLICT (name, speaker) DO UPDATE SET ref = excluded.ref, at = excluded.at`,
-    [name, speaker, ref, tx.now],
-  )
-}
-
-/** Newest first. */
-export async function rememberedIds(reader: Reader, name: string): Promise<string[]> {
-  const rows = await reader.all<{ ref: string }>(
-    'SELECT ref FROM said_ids WHERE name = ? ORDER BY at DESC LIMIT 20',
-    [name],
-  )
-  return rows.map(({ ref }) => ref)
-}
-
-async function rememberedBy(reader: Reader, speaker: string, name: string): Promise<string | undefined> {
-  const row = await reader.get<{ ref: string }>('SELECT ref FROM said_ids WHERE name = ? AND speaker = ?', [
-    name,
-    speaker,
-  ])
-  return row?.ref
+/** `task`: of a question. `saidIn`: of a held command; null if it was sent outside of tasks. */
+function tasksIn(context: string): { task?: string; saidIn?: string | null } {
+  return JSON.parse(context) as { task?: string; saidIn?: string | null }
 }

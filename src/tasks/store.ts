@@ -62,26 +62,23 @@ export async function taskDue(reader: Reader, id: string): Promise<number | unde
   return row?.due_at ?? undefined
 }
 
-export async function findTask(reader: Reader, id: string): Promise<Task | undefined> {
+export async function findTask(reader: Reader, id: string, lock = ''): Promise<Task | undefined> {
   const key = parseId('task', id)
   if (key === undefined) return undefined
-  const row = await reader.get<TaskRow>('SELECT document FROM tasks WHERE id = ?', [key])
-  return row === undefined ? undefined : read(row)
+  const row = await reader.get<TaskRow>(`SELECT document FROM tasks WHERE id = ? ${lock}`, [key])
+  return row === undefined ? undefined : readTask(row)
 }
 
 /** Locks the row, so no other daemon changes the task until the transaction ends. */
-export async function lockTask(tx: Tx, id: string): Promise<Task | undefined> {
-  const key = parseId('task', id)
-  if (key === undefined) return undefined
-  const row = await tx.get<TaskRow>(`SELECT document FROM tasks WHERE id = ? ${tx.lockRow}`, [key])
-  return row === undefined ? undefined : read(row)
+export function lockTask(tx: Tx, id: string): Promise<Task | undefined> {
+  return findTask(tx, id, tx.lockRow)
 }
 
 export async function childrenOf(reader: Reader, id: string): Promise<Task[]> {
   const rows = await reader.all<TaskRow>('SELECT document FROM tasks WHERE parent = ? ORDER BY id', [
     keyOf(id),
   ])
-  return rows.map(read)
+  return rows.map(readTask)
 }
 
 /** The index on `root` covers tasks with a parent only, so the root is found by its id. */
@@ -94,7 +91,7 @@ export async function treeOf(reader: Reader, root: string): Promise<Task[]> {
     key,
     key,
   ])
-  return rows.map(read)
+  return rows.map(readTask)
 }
 
 /** Parents and parties of a tree; parents come before their children. */
@@ -114,7 +111,7 @@ export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]
     'SELECT document FROM tasks WHERE agent = ? AND ended_at IS NULL ORDER BY id',
     [agent],
   )
-  return rows.map(read)
+  return rows.map(readTask)
 }
 
 const PAGE = 50
@@ -137,7 +134,7 @@ export async function firstOpen(
   for (let after = 0; ; ) {
     const rows = await reader.all<TaskRow & { id: number }>(page, [agent, ...excluded, after])
     for (const row of rows) {
-      const task = read(row)
+      const task = readTask(row)
       if (fits(task) && found.push(task) === most) return found
     }
     if (rows.length < PAGE) return found
@@ -151,7 +148,7 @@ export async function tasksAtWork(reader: Reader, agent: string): Promise<Task[]
     `SELECT document FROM tasks WHERE agent = ? AND state IN ('executing', 'blocked') ORDER BY id`,
     [agent],
   )
-  return rows.map(read)
+  return rows.map(readTask)
 }
 
 /** Tasks whose message the worker has and that it hasn't started. A turn that begins doesn't start queued ones. */
@@ -162,7 +159,7 @@ export async function tasksGiven(reader: Reader, agent: string): Promise<Task[]>
         WHERE d.recipient = ? AND d.state NOT IN ('read', 'failed') AND d.state <> 'queued') ORDER BY id`,
     [agent, agent],
   )
-  return rows.map(read)
+  return rows.map(readTask)
 }
 
 export async function hasOpenTask(
@@ -191,7 +188,7 @@ export async function tasksServed(reader: Reader, delegator: string, agent: stri
 /** Tasks whose claims the agent must judge, oldest first. */
 export async function reviewsOf(reader: Reader, agent: string): Promise<Task[]> {
   const rows = await reader.all<TaskRow>('SELECT document FROM tasks WHERE reviewer = ? ORDER BY id', [agent])
-  return rows.map(read)
+  return rows.map(readTask)
 }
 
 interface TasksQuery {
@@ -217,11 +214,7 @@ export async function readTasks(reader: Reader, { which, parties, limit }: Tasks
       WHERE id IN (SELECT id FROM tasks ${where} ORDER BY ${order} DESC LIMIT ?) ORDER BY id DESC`,
     [...list, ...list, limit],
   )
-  return rows.map(read).reverse()
-}
-
-function read({ document }: TaskRow): Task {
-  return readTask(document)
+  return rows.map(readTask).reverse()
 }
 
 function keyOf(id: string): number {
@@ -270,8 +263,7 @@ function isUsual(name: string, value: unknown, { id, timeoutMs }: Task): boolean
   return Object.keys(value as object).length === 0
 }
 
-export function readTask(document: string): Task {
-  const read = JSON.parse(document) as Task
-  const usual = { ...INITIAL_FIELDS, root: read.id, remainingMs: read.timeoutMs }
-  return { ...usual, ...read }
+export function readTask({ document }: TaskRow): Task {
+  const stored = JSON.parse(document) as Omit<Task, 'root' | 'remainingMs'>
+  return { ...INITIAL_FIELDS, root: stored.id, remainingMs: stored.timeoutMs, ...stored }
 }

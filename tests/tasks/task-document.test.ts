@@ -7,7 +7,7 @@ const given = { id: 'task_1', delegator: 'Master', agent: 'Worker', text: 'Do it
 describe('the document of a task', () => {
   it('reads what was written, with empty and other values', () => {
     const empty = newTask({ ...given, requiresResponse: false })
-    expect(readTask(writeTask(empty))).toEqual(empty)
+    expect(readTask({ document: writeTask(empty) })).toEqual(empty)
     const full = {
       ...newTask({
         ...given,
@@ -26,11 +26,11 @@ describe('the document of a task', () => {
       unread: true,
       sent: 3,
     }
-    expect(readTask(writeTask(full))).toEqual(full)
+    expect(readTask({ document: writeTask(full) })).toEqual(full)
   })
 
   it('has an empty value for fields that an older document lacks', () => {
-    expect(readTask('{"id":"task_1"}')).toMatchObject({
+    expect(readTask({ document: '{"id":"task_1"}' })).toMatchObject({
       evidence: [],
       failures: [],
       claim: null,
