@@ -63,8 +63,8 @@ export function notReviewed(
   const id = formatId('req', row.id)
   if (hash === undefined && row.modified_by === null) return undefined
   if (hash !== undefined && row.action_hash.startsWith(hash.toLowerCase())) return undefined
-  const changedBy = row.modified_by === null ? '' : `, ${row.modified_by} changed it`
-  return new AppError('CONFLICT', `The action of ${id} changed since it was requested${changedBy}`, {
+  const changedBy = row.modified_by === null ? '' : `: ${row.modified_by} changed it`
+  return new AppError('CONFLICT', `The action of ${id} is not the one that you reviewed${changedBy}`, {
     hint: `Look at it again (orc inbox), then: orc ${decision} ${id} --hash ${row.action_hash.slice(0, HASH_SHOWN)}`,
   })
 }

@@ -80,18 +80,6 @@ describe('a rule with the verdict ask', () => {
   })
 })
 
-describe('a question without an expiry', () => {
-  it('can be answered after any time, and shows no expiry', async () => {
-    engine = await openTestEngine({ agents: { Worker: {} }, tasks: { user_input_timeout: 'off' } })
-    await engine.say('Worker', 'request_user_input', { question: 'Which city?' })
-    await engine.clock.advance(400 * 24 * HOUR)
-    const { request } = await decide(engine, OPERATOR, 'req_1', { decision: 'answer', comment: 'Osaka' })
-    expect(request).toMatchObject({ state: 'answered' })
-    expect(request).not.toHaveProperty('expires_at')
-    expect((await engine.mailOf('Worker'))[0]?.content).toContain('Osaka')
-  })
-})
-
 describe('the loop breaker', () => {
   const LOOPING = { agents: { A: {}, B: {}, C: {} }, limits: { rate: 'off' as const } }
   const TWO_TURNS = {

@@ -162,8 +162,10 @@ describe('an answer', () => {
   it('never expires if orc.yaml says so (C8)', async () => {
     await open({ tasks: { user_input_timeout: 'off' } })
     await ask()
-    await engine.clock.advance(300 * 24 * HOUR)
-    expect(await answer('here')).toMatchObject({ request: { state: 'answered' } })
+    await engine.clock.advance(400 * 24 * HOUR)
+    const { request } = await answer('here')
+    expect(request).toMatchObject({ state: 'answered' })
+    expect(request).not.toHaveProperty('expires_at')
   })
 })
 
@@ -273,6 +275,9 @@ describe('a question in a task', () => {
     expect(await team.orders('answer', { in_response_to: 'req_1', answer: 'Red' })).toMatchObject({
       status: 'ok',
     })
-    await expect(answer('Green')).rejects.toMatchObject({ code: 'CONFLICT', message: /answered already/ })
+    await expect(answer('Green')).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringMatching(/already answered/),
+    })
   })
 })
