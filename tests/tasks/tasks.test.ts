@@ -435,25 +435,6 @@ describe('an agent whose output is read from a file', () => {
 })
 
 describe('the timers of a task', () => {
-  it('retry a task that is not taken within 30 s, then fail it and notify a person (S2.10, C7, C8)', async () => {
-    team = await openTeam({
-      Master: {},
-      Away: { parent: 'Master', runtime: 'none', program: undefined, with: undefined },
-    })
-    await team.rest('Master')
-    await team.says('Master', 'delegate', { to: 'Away', task: 'Do it' })
-    await team.clock.advance(30_000)
-    expect(await team.task('task_1')).toMatchObject({ state: 'pending', attempt: 2 })
-    await team.clock.advance(1000)
-    const attempts = await team.mailOf('Away')
-    expect(attempts.map(({ delivery }) => delivery)).toEqual(['failed', 'queued'])
-    await team.clock.advance(3 * 30_000 + 7000)
-    expect(await team.task('task_1')).toMatchObject({ state: 'failed', attempt: 4 })
-    expect(team.turn('Master')).toContain('Task: task_1 (failed)')
-    expect(team.types()).toContain('human.asked')
-    expect((await team.mailOf('Away')).every(({ delivery }) => delivery !== 'queued')).toBe(true)
-  })
-
   it('wait for a program to start, within a limit, before the time to take the task counts (C8)', async () => {
     team = await openTeam({ ...PAIR, Stuck: { parent: 'Master' } })
     await team.rest('Master')

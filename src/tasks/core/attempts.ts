@@ -138,10 +138,10 @@ function failAttempt(
 ): Accepted {
   const { task, now } = snapshot
   const failure: TaskStoreEffect = { type: 'record_outcome', agent: task.agent, outcome: 'failure' }
-  const decision = afterFailure({ ...task, recoverable })
+  const last = whyLast(task, recoverable)
   const failed: Task = { ...task, failures: [...task.failures, { attempt: task.attempt, at: now, why }] }
-  if (!decision.retry) {
-    const reason = `${why}; ${decision.why}`
+  if (last !== undefined) {
+    const reason = `${why}; ${last}`
     return prepend(
       end(snapshot, failed, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true }),
       failure,
@@ -152,7 +152,7 @@ function failAttempt(
     // Not a transition of the table: a retry is a new attempt (C6).
     state: 'pending',
     attempt: task.attempt + 1,
-    due: { kind: 'retry', at: now + decision.delayMs },
+    due: { kind: 'retry', at: now + pauseAfter(task.attempt) },
     remainingMs: task.timeoutMs,
     questions: [],
     claim: null,
@@ -212,19 +212,9 @@ function closedUntil({ breaker, now, settings }: TaskSnapshot): number | undefin
 /** Three retries make four attempts. */
 export const DEFAULT_MAX_ATTEMPTS = 1 + DEFAULT_RETRIES
 
-interface AttemptFailure {
-  attempt: number
-  maxAttempts: number
-  recoverable: boolean
-}
-
-type RetryDecision = { retry: true; delayMs: number } | { retry: false; why: string }
-
-/** Decides whether a failed attempt is retried, and after which pause. Without a retry, the caller escalates to a person (C7). */
-export function afterFailure({ attempt, maxAttempts, recoverable }: AttemptFailure): RetryDecision {
-  if (!recoverable) return { retry: false, why: 'retrying would not help' }
-  if (attempt >= maxAttempts) {
-    return { retry: false, why: attempt === 1 ? 'the task has no retries' : `${attempt} attempts failed` }
-  }
-  return { retry: true, delayMs: pauseAfter(attempt) }
+/** Why no attempt follows a failed one (C7). */
+function whyLast({ attempt, maxAttempts }: Task, recoverable: boolean): string | undefined {
+  if (!recoverable) return 'retrying would not help'
+  if (attempt < maxAttempts) return undefined
+  return attempt === 1 ? 'the task has no retries' : `${attempt} attempts failed`
 }

@@ -30,6 +30,20 @@ describe('the delivery of a task', () => {
     expect(world.task('task_1').reason).toBe('ada did not take it within 30 s; 4 attempts failed')
   })
 
+  it('waits 8 and 16 s between more attempts, and no longer (C7)', () => {
+    const world = createWorld({ breaker: { failures: 9, pauseMs: 60_000 } })
+    world.delegate({ agent: 'ada', maxAttempts: 8 })
+    const pauses: number[] = []
+    while (world.task('task_1').endedAt === null) {
+      world.pass(30)
+      const { due } = world.task('task_1')
+      if (due?.kind !== 'retry') continue
+      pauses.push((due.at - world.now) / 1000)
+      world.pass(pauses.at(-1)!)
+    }
+    expect(pauses).toEqual([1, 2, 4, 8, 16, 16, 16])
+  })
+
   it('accepts a late receipt of an earlier attempt, and sends no other message', () => {
     const world = begin()
     world.pass(30)
@@ -138,15 +152,6 @@ describe('the deadline of a task', () => {
 })
 
 describe('a worker that exits', () => {
-  it('during its turn fails that attempt', () => {
-    const world = begin()
-    world.say('task_1', STARTED)
-    world.say('task_1', { type: 'worker_exited', by: 'ada', why: 'signal 9' })
-    expect(world.task('task_1')).toMatchObject({ attempt: 2, state: 'pending' })
-    // No session is left to interrupt.
-    expect(world.task('task_1').interrupting).toBe(false)
-  })
-
   it('while its task waits loses nothing (S2.1: agents run only when invoked)', () => {
     const world = begin()
     world.say('task_1', { type: 'user_asked', by: 'ada', question: 'q', text: 'From where?' })

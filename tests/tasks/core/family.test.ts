@@ -18,15 +18,6 @@ function finish(world: World, id: string) {
 }
 
 describe('a parent', () => {
-  it('is woken however its children end', () => {
-    const world = begin({ maxAttempts: 1 }, {}, {})
-    world.say('task_3', { type: 'cancelled', by: 'operator', reason: 'no' })
-    world.say('task_4', { type: 'settled', by: 'lead', as: 'skipped', reason: 'no' })
-    world.pass(30)
-    expect(world.task('task_2').state).toBe('failed')
-    expect(world.sends('children_ended')).toHaveLength(1)
-  })
-
   it('is woken again for later delegations', () => {
     const world = begin({})
     finish(world, 'task_2')

@@ -50,14 +50,6 @@ describe('an event from the wrong sender', () => {
   ])('%s is refused (C3)', (_, event, code) => {
     expectRefusal(begin(), 'task_2', event, code)
   })
-
-  it('an answer by someone who was not asked is refused', () => {
-    const world = begin()
-    const ask = { type: 'query_asked', by: 'ada', question: 'q1', to: 'lead', text: '?' } as const
-    world.say('task_2', { ...ask, requiresResponse: true })
-    const answer = { type: 'answered', by: 'bob', question: 'q1', answer: 'Me!' } as const
-    expectRefusal(world, 'task_2', answer, 'NOT_YOURS')
-  })
 })
 
 describe('a repeated or late event is refused', () => {

@@ -23,8 +23,6 @@ function report(world: World, result = 'Found three.') {
 
 const judged = (claim: number, completed: boolean, by = 'rev') =>
   ({ type: 'judged', by, claim, completed, reason: completed ? 'all three' : 'only two' }) as const
-const taken = { type: 'review_taken', by: 'rev' } as const
-const forgot = { type: 'review_turn_ended', by: 'rev', lastWords: 'Looks fine to me.' } as const
 const reviews = (world: World) => world.sends('review')
 
 describe('an agent that judges', () => {
@@ -47,19 +45,6 @@ describe('an agent that judges', () => {
     })
   })
 
-  it('rejects unfinished work, and judges the next claim', () => {
-    const world = claimed()
-    world.say('task_1', judged(1, false))
-    expect(world.sends('follow_up')).toMatchObject([{ to: 'ada', text: expect.stringContaining('only two') }])
-    report(world, 'Found three, really.')
-    expect(reviews(world)).toHaveLength(2)
-    expect(world.say('task_1', judged(1, true))).toMatchObject({ ok: false, refusal: { code: 'STALE' } })
-    expect(world.task('task_1').state).toBe('executing')
-    world.say('task_1', judged(2, true))
-    expect(world.task('task_1').state).toBe('completed')
-    expect(world.say('task_1', judged(2, true))).toMatchObject({ ok: false, refusal: { code: 'TASK_ENDED' } })
-  })
-
   it('is the only judge besides people: neither the worker nor the delegator can judge', () => {
     for (const by of ['ada', 'lead', 'bob', 'orchestrator']) {
       expect(claimed().say('task_1', judged(1, true, by))).toMatchObject({
@@ -70,52 +55,6 @@ describe('an agent that judges', () => {
     const world = claimed()
     expect(world.say('task_1', judged(1, true, 'operator')).ok).toBe(true)
     expect(world.task('task_1').evidence.at(-1)).toMatchObject({ by: 'operator' })
-  })
-
-  it('gets reminders like a worker; then the delegator decides, and the claim has not passed (ask 5)', () => {
-    const world = claimed()
-    for (let turn = 0; turn < 3; turn++) {
-      world.say('task_1', taken)
-      world.say('task_1', forgot)
-    }
-    expect(reviews(world)).toHaveLength(3)
-    expect(reviews(world)[1]).toMatchObject({
-      text: expect.stringContaining('still needs your judgement'),
-    })
-    expect(world.task('task_1').state).toBe('waiting_parent')
-    expect(world.task('task_1').evidence.at(-1)).toMatchObject({
-      step: 'judge',
-      outcome: 'unavailable',
-      text: expect.stringContaining('Looks fine to me.'),
-    })
-    expect(world.sends('needs_help')).toMatchObject([{ to: 'lead' }])
-  })
-
-  it('gets no reminder before it has taken the claim', () => {
-    const world = claimed()
-    world.say('task_1', forgot)
-    expect(reviews(world)).toHaveLength(1)
-  })
-
-  it('that exits or is too late leaves the decision to the delegator', () => {
-    const lost = claimed()
-    lost.say('task_1', { type: 'review_lost', by: 'rev', why: 'signal 9' })
-    const late = claimed()
-    late.pass(1800)
-    for (const world of [lost, late]) {
-      expect(world.task('task_1')).toMatchObject({ state: 'waiting_parent', claim: null })
-      expect(world.task('task_1').evidence.at(-1)).toMatchObject({ outcome: 'unavailable' })
-    }
-  })
-
-  it('does not judge its own work: the step is skipped, and the evidence says so', () => {
-    const world = claimed({ agent: 'ada', judge: { kind: 'agent', name: 'ada' } })
-    expect(world.task('task_1').state).toBe('completed')
-    expect(world.task('task_1').evidence.at(-1)).toMatchObject({
-      step: 'judge',
-      outcome: 'skipped',
-      text: 'ada does not judge its own work',
-    })
   })
 
   it('can no longer judge after a person took over or ended the task', () => {
