@@ -1,29 +1,16 @@
+import type { z } from 'zod'
 import type { Team } from '../commands/team.ts'
 import type { Reader } from '../store/store.ts'
+import type { AgentSchema } from './api.ts'
 import type { Sessions } from './sessions.ts'
 import { readAgents, readSession } from './store.ts'
-import type { ContextUsage, UsageTracker } from './usage-and-limits.ts'
+import type { UsageTracker } from './usage-and-limits.ts'
 
 export { renderPrompt } from './prompt.ts'
 export { readAgent, readAgents, setPaused } from './store.ts'
 
 /** The public view of an agent: its declared status and the state of its session. */
-interface RosterEntry {
-  name: string
-  parent?: string
-  role?: string
-  status: string
-  session: string
-  /** Why it receives no messages although it is idle. */
-  waits_for?: string
-  current_task?: string
-  paused: boolean
-  runtime: string
-  program?: string
-  context?: ContextUsage
-  spent?: number
-  updated_at: string
-}
+type RosterEntry = z.output<typeof AgentSchema>
 
 export interface RosterSources {
   usageTracker: Pick<UsageTracker, 'context' | 'spent'>

@@ -9,6 +9,7 @@
  * own calls are booked on `orchestrator`; at a cap the service stops making them.
  */
 import { randomUUID } from 'node:crypto'
+import type { z } from 'zod'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
@@ -19,6 +20,7 @@ import { type Mailboxes, post } from '../messages/mailboxes.ts'
 import { notifyPeople } from '../people/people.ts'
 import type { Usage } from '../runtimes/runtime.ts'
 import type { Store, Tx, Work } from '../store/store.ts'
+import type { AgentSchema } from './api.ts'
 import {
   addSpending,
   attributeSpending,
@@ -57,16 +59,8 @@ export interface OwnCall {
   about(task: string): void
 }
 
-export interface ContextUsage {
-  model?: string
-  tokens?: number
-  window?: number
-  /** Share of the window, in percent. */
-  percent?: number
-  level: 'ok' | 'warning' | 'critical' | 'unknown'
-  lines?: number
-  bytes?: number
-}
+/** `percent` is the share of the window. */
+export type ContextUsage = NonNullable<z.output<typeof AgentSchema>['context']>
 
 interface UsageTrackerOptions {
   store: Store
@@ -193,15 +187,7 @@ function contextAfter(before: ContextUsage | undefined, usage: Usage): ContextUs
   const bytes = usage.bytes ?? before?.bytes
   const percent =
     tokens === undefined || window === undefined ? undefined : Math.round((1000 * tokens) / window) / 10
-  return {
-    ...(model === undefined ? {} : { model }),
-    ...(tokens === undefined ? {} : { tokens }),
-    ...(window === undefined ? {} : { window }),
-    ...(percent === undefined ? {} : { percent }),
-    level: levelOf(percent),
-    ...(lines === undefined ? {} : { lines }),
-    ...(bytes === undefined ? {} : { bytes }),
-  }
+  return { model, tokens, window, percent, level: levelOf(percent), lines, bytes }
 }
 
 function levelOf(percent: number | undefined): ContextUsage['level'] {

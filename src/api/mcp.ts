@@ -110,7 +110,7 @@ async function act(
   }
 }
 
-function unknownTool(name: string, { hint }: { hint?: string }): ProtocolError {
+function unknownTool(name: string, { hint }: { hint?: string | undefined }): ProtocolError {
   return new ProtocolError(
     ProtocolErrorCode.InvalidParams,
     `Unknown tool: ${name.slice(0, 100)}. ${hint ?? ''}`,

@@ -1,7 +1,5 @@
-import type { z } from 'zod'
 import { type CommandEntry, commandEntry, receiptOf } from '../commands/commands.ts'
 import { personBehind } from '../commands/team.ts'
-import type { ReceiptSchema } from '../protocol/receipt.ts'
 import { decideCommand } from './api.ts'
 import type { Verdicts } from './verdicts.ts'
 
@@ -19,7 +17,7 @@ export const peopleCommands = (verdicts: () => Pick<Verdicts, 'checkAnswer' | 'd
         const { request, receipt } = decided.value
         return receiptOf(decideCommand, `${request.id} ${request.state}`, {
           request,
-          ...(receipt === undefined ? {} : { receipt: receipt as z.output<typeof ReceiptSchema> }),
+          receipt,
         })
       })
     },

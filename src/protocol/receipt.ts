@@ -2,52 +2,6 @@ import { z } from 'zod'
 import { type AppError, ERROR_CODES, type ErrorCode } from '../base/errors.ts'
 import { names } from '../base/route.ts'
 
-/**
- * The response to one command. `delivered` means only "stored in the recipient's mailbox"; `delivery` says how far the
- * message has got (C27).
- */
-export type Receipt =
-  | DeliveredReceipt
-  | { status: 'ok'; result: string; details?: Record<string, unknown>; ignored?: readonly string[] }
-  | { status: 'blocked'; reason: string; ignored?: readonly string[] }
-  | { status: 'held'; request_id: string; reason: string; ignored?: readonly string[] }
-  | ErrorReceipt
-
-interface DeliveredReceipt {
-  status: 'delivered'
-  message_id: string
-  delivery: 'queued'
-  to: string
-  /** For a broadcast, one per recipient; `message_id` is then the first one's. */
-  recipients?: readonly RecipientReceipt[]
-  ignored?: readonly string[]
-}
-
-export interface RecipientReceipt {
-  to: string
-  status: 'delivered' | 'blocked' | 'held'
-  message_id?: string
-  request_id?: string
-  reason?: string
-}
-
-export interface ErrorReceipt {
-  status: 'error'
-  code: ErrorCode
-  message: string
-  hint?: string
-  retry_after_ms?: number
-  ignored?: readonly string[]
-}
-
-export function errorReceipt(error: AppError): ErrorReceipt {
-  const receipt: ErrorReceipt = { status: 'error', code: error.code, message: error.message }
-  if (error.hint !== undefined) receipt.hint = error.hint
-  const retryAfter = error.data?.retryAfterMs
-  if (typeof retryAfter === 'number') receipt.retry_after_ms = retryAfter
-  return receipt
-}
-
 const ErrorCodeSchema = z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]])
 
 export const ErrorAnswer = z.object({
@@ -56,6 +10,14 @@ export const ErrorAnswer = z.object({
   message: z.string(),
   hint: z.string().optional(),
   retry_after_ms: z.number().optional(),
+})
+
+const Recipient = z.object({
+  to: z.string(),
+  status: z.enum(['delivered', 'blocked', 'held']),
+  message_id: z.string().optional(),
+  request_id: z.string().optional(),
+  reason: z.string().optional(),
 })
 
 export const ReceiptSchema = z.discriminatedUnion('status', [
@@ -67,16 +29,9 @@ export const ReceiptSchema = z.discriminatedUnion('status', [
     delivery: z.literal('queued'),
     to: z.string(),
     recipients: z
-      .array(
-        z.object({
-          to: z.string(),
-          status: z.enum(['delivered', 'blocked', 'held']),
-          message_id: z.string().optional(),
-          request_id: z.string().optional(),
-          reason: z.string().optional(),
-        }),
-      )
-      .optional(),
+      .array(Recipient)
+      .optional()
+      .describe("For a broadcast, one per recipient; message_id is then the first one's"),
     ignored: names.optional(),
   }),
   z.object({
@@ -94,3 +49,19 @@ export const ReceiptSchema = z.discriminatedUnion('status', [
   }),
   ErrorAnswer.extend({ ignored: names.optional() }),
 ])
+
+/**
+ * The response to one command. `delivered` means only "stored in the recipient's mailbox"; `delivery` says how far the
+ * message has got (C27).
+ */
+export type Receipt = z.output<typeof ReceiptSchema>
+export type RecipientReceipt = z.output<typeof Recipient>
+export type ErrorReceipt = Extract<Receipt, { status: 'error' }>
+
+export function errorReceipt(error: AppError): ErrorReceipt {
+  const receipt: ErrorReceipt = { status: 'error', code: error.code, message: error.message }
+  if (error.hint !== undefined) receipt.hint = error.hint
+  const retryAfter = error.data?.retryAfterMs
+  if (typeof retryAfter === 'number') receipt.retry_after_ms = retryAfter
+  return receipt
+}
