@@ -1,7 +1,7 @@
 /** Writes the JSON schemas for editors from those that check orc.yaml and plan.yaml. */
 import { writeFileSync } from 'node:fs'
 import { configJsonSchema } from '../src/config/config.ts'
-import { planJsonSchema } from '../src/runs/plan/validate.ts'
+import { planJsonSchema } from '../src/runs/plan/validate-plan.ts'
 
 const SCHEMAS = { 'orc.schema.json': configJsonSchema, 'plan.schema.json': planJsonSchema }
 

@@ -23,7 +23,7 @@ import {
 } from '../workspaces/workspaces.ts'
 import { isPending, type Keyed, type OutsideEffect, type RunEvent } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
-import { DEFAULTS } from './plan/validate.ts'
+import { DEFAULTS } from './plan/validate-plan.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
 import { outputsFrom, type PrepareOptions, problemText } from './prepare-inbox.ts'
 import { correctionsOf, exitOf, FIXED, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'

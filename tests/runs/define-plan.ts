@@ -1,5 +1,5 @@
 import { readPlan } from '../../src/runs/plan/read-plan.ts'
-import type { PlanInput } from '../../src/runs/plan/validate.ts'
+import type { PlanInput } from '../../src/runs/plan/validate-plan.ts'
 import type { Plan } from '../../src/runs/plan.ts'
 
 /** The plan that a file with this content holds. JSON is YAML. Throws if it has mistakes. */

@@ -9,7 +9,7 @@ import { FENCE_RULE, fence } from '../../llm/fence-untrusted-text.ts'
 import type { Models, ObjectCall } from '../../llm/llm.ts'
 import { WORKSPACE_TEMPLATES } from '../plan.ts'
 import { planText, readPlan } from './read-plan.ts'
-import type { PlanAgentInput, PlanInput } from './validate.ts'
+import type { PlanAgentInput, PlanInput } from './validate-plan.ts'
 
 interface ProposedPlan {
   /** The text of plan.yaml. */

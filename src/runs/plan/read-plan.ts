@@ -30,7 +30,7 @@ import {
   planJsonSchema,
   type RunnerInput,
   validatePlan,
-} from './validate.ts'
+} from './validate-plan.ts'
 
 /** Both limits are enough for tens of thousands of agents. */
 const MAX_BYTES = 8 * 1024 * 1024

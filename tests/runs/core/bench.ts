@@ -3,7 +3,7 @@
 import type { Effect, RunEvent } from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { commit, type RunReduced } from '../../../src/runs/core/transition.ts'
-import type { PlanAgentInput, PlanInput } from '../../../src/runs/plan/validate.ts'
+import type { PlanAgentInput, PlanInput } from '../../../src/runs/plan/validate-plan.ts'
 import { createRun, type Run, type RunNode } from '../../../src/runs/run.ts'
 import { definePlan } from '../define-plan.ts'
 

@@ -3,7 +3,7 @@ import { reduce } from '../../../src/runs/core/reduce.ts'
 import { commit } from '../../../src/runs/core/transition.ts'
 import { drawGraph, drawSteps, mermaidOf } from '../../../src/runs/plan/draw-graph.ts'
 import { planText, readPlan } from '../../../src/runs/plan/read-plan.ts'
-import type { PlanInput } from '../../../src/runs/plan/validate.ts'
+import type { PlanInput } from '../../../src/runs/plan/validate-plan.ts'
 import {
   criticalPath,
   findCycles,

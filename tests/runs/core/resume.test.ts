@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { resumeRun } from '../../../src/runs/core/reduce.ts'
-import type { PlanAgentInput } from '../../../src/runs/plan/validate.ts'
+import type { PlanAgentInput } from '../../../src/runs/plan/validate-plan.ts'
 import { graphOf } from '../../../src/runs/plan.ts'
 import { hashInputs, hashOutputs } from '../../../src/runs/prepare-inbox.ts'
 import { createRun, type Run } from '../../../src/runs/run.ts'

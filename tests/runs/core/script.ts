@@ -1,4 +1,4 @@
-import type { PlanInput } from '../../../src/runs/plan/validate.ts'
+import type { PlanInput } from '../../../src/runs/plan/validate-plan.ts'
 import type { PersonDecision } from '../../../src/runs/run.ts'
 import type { Random } from './random.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { drawGraph, drawSteps, mermaidOf } from '../../../src/runs/plan/draw-graph.ts'
-import type { PlanInput } from '../../../src/runs/plan/validate.ts'
+import type { PlanInput } from '../../../src/runs/plan/validate-plan.ts'
 import { graphOf } from '../../../src/runs/plan.ts'
 import { randomOf } from '../core/random.ts'
 import { randomPlan } from '../core/script.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { planText, readPlan } from '../../../src/runs/plan/read-plan.ts'
-import { MINIMAL_EXAMPLE, planJsonSchema } from '../../../src/runs/plan/validate.ts'
+import { MINIMAL_EXAMPLE, planJsonSchema } from '../../../src/runs/plan/validate-plan.ts'
 import { describes, keysOf, type Node } from '../../config/schema-keys.ts'
 import { definePlan } from '../define-plan.ts'
 

@@ -208,7 +208,7 @@ const FixerSchema = z
   })
   .describe('A fixer. It gets the error report and the inputs, and puts corrected inputs into its outbox.')
 
-/** The keys of plan.yaml. `validate.ts` checks what depends on several keys, such as cycles. */
+/** The keys of plan.yaml. `validatePlan` checks what depends on several keys, such as cycles. */
 export const PlanSchema = z
   .strictObject({
     name: oneLine(200).optional().describe('Name of the plan. Default: the name of its file.'),
