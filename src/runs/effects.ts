@@ -156,3 +156,5 @@ export function createRunEffects(options: RunEffectsOptions) {
     },
   }
 }
+
+export type RunEffects = ReturnType<typeof createRunEffects>

@@ -10,7 +10,7 @@ import {
 } from '../people/people.ts'
 import type { RequestOwner } from '../people/verdicts.ts'
 import type { Reader, Tx } from '../store/store.ts'
-import type { StoreEffect } from './core/events-and-effects.ts'
+import type { RunEvent, StoreEffect } from './core/events-and-effects.ts'
 import { DECISIONS, type PersonDecision } from './run.ts'
 import { correctionsIn, workspaceOf } from './run-folder.ts'
 import type { RunFacts } from './store.ts'
@@ -99,12 +99,17 @@ function contextOf({ run, node, ask }: AskedByRun): string {
   return JSON.stringify({ run, node, ask })
 }
 
-export function decisionIn(answer: string): PersonDecision {
+function decisionIn(answer: string): PersonDecision {
   const decision = DECISIONS.find((one) => one === answer)
   if (decision !== undefined) return decision
   throw new AppError('INVALID_COMMAND', `"${answer.slice(0, 50)}" is not one of the choices`, {
     hint: CHOICES,
   })
+}
+
+export function decisionEvent(row: HumanRequestRow, answer: string, by: string): RunEvent {
+  const { node, ask } = askedByRun(row)
+  return { type: 'person_decided', node, ask, decision: decisionIn(answer), by, comment: '' }
 }
 
 /** Continues agents of a run after a person's decision. */

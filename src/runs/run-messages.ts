@@ -190,6 +190,8 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
   }
 }
 
+export type RunMessages = ReturnType<typeof createRunMessages>
+
 const REFUSALS: Partial<Record<ProblemCode, ErrorCode>> = {
   too_large: 'TOO_LARGE',
   disk_full: 'STORE_FULL',

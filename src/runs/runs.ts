@@ -16,7 +16,6 @@ import type { Team } from '../commands/team.ts'
 import type { Models } from '../llm/llm.ts'
 import type { Mailboxes } from '../messages/mailboxes.ts'
 import type { HumanRequestRow } from '../people/people.ts'
-import type { ProcessFacts } from '../runtimes/processes.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
@@ -27,21 +26,14 @@ import { pendingEffects } from './core/events-and-effects.ts'
 import { createDriver, type Driver, type DriverOptions } from './driver.ts'
 import { createRunEffects } from './effects.ts'
 import { withheldFrom } from './prepare-inbox.ts'
-import { createRunMarks, endEarlier, endUnwanted, sweepRun } from './processes.ts'
-import { askedByRun, createRunRequests, decisionIn } from './requests.ts'
+import { createRunMarks, endEarlier, sweepRun } from './processes.ts'
+import { askedByRun, createRunRequests, decisionEvent } from './requests.ts'
+import { createResumeAfterRestart } from './resume-after-restart.ts'
 import type { Run } from './run.ts'
 import { createFixerRunner } from './run-fixer.ts'
 import { createRunMessages, type OutgoingRunMessage } from './run-messages.ts'
 import { createRunStarter, type ResumeOrder, type RunOrder } from './start-run.ts'
-import {
-  type NodeRecord,
-  noSuchRun,
-  openRunIds,
-  type RunFacts,
-  runIds,
-  type SeenRun,
-  seeStoredRun,
-} from './store.ts'
+import { type NodeRecord, noSuchRun, type RunFacts, runIds, type SeenRun, seeStoredRun } from './store.ts'
 import { createOutputValidator } from './validate-outputs.ts'
 import { createCommandWorkers } from './workers/command.ts'
 import { createLauncher } from './workers/launcher.ts'
@@ -111,10 +103,7 @@ export function createRuns(options: RunsOptions): Runs {
   const cut = (text: string, most?: number) => redactedExcerpt(options.redact, text, most)
   const requests = createRunRequests(cut)
   const marks = createRunMarks(team().config.stateFolder)
-  /** Processes that an earlier service left running, by mark. */
-  let leftovers: ReadonlyMap<string, readonly ProcessFacts[]> = new Map()
   const troubleListeners = new Set<(run: string, text: string | undefined) => void>()
-  let begun = false
   let closed = false
 
   const now = () => haltState.halted()?.at ?? clock.now()
@@ -123,7 +112,7 @@ export function createRuns(options: RunsOptions): Runs {
   const launcher = createLauncher()
   const members = createMemberWorkers({ ...options, isHalted })
   const workers: WorkerKinds = {
-    command: createCommandWorkers({ ...options, marks, launcher, leftovers: () => leftovers }),
+    command: createCommandWorkers({ ...options, marks, launcher, leftovers: () => restart.leftovers() }),
     files: outsiders,
     agent: members,
     model: createModelWorkers(options),
@@ -159,7 +148,7 @@ export function createRuns(options: RunsOptions): Runs {
     },
     perform(driver, effect) {
       // Before the start `begin` performs all pending effects, and during a halt the end of the halt does.
-      if (begun && !closed && !isHalted()) effects.perform(driver, effect, true)
+      if (restart.hasBegun() && !closed && !isHalted()) effects.perform(driver, effect, true)
     },
     troubled({ id, trouble }) {
       for (const listener of troubleListeners) listener(id, trouble)
@@ -177,7 +166,7 @@ export function createRuns(options: RunsOptions): Runs {
   function drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver {
     const driver = createDriver(facts, run, records, driverOptions)
     drivers.set(facts.id, driver)
-    if (begun) mail.follow(driver)
+    if (restart.hasBegun()) mail.follow(driver)
     return driver
   }
 
@@ -205,20 +194,6 @@ export function createRuns(options: RunsOptions): Runs {
     throw noSuchRun(id)
   }
 
-  /** Applies answers that were stored before the service was killed, but never reached the run. */
-  async function applyStoredAnswers(driver: Driver) {
-    for (const { name, state, asks } of driver.run.nodes.values()) {
-      if (state !== 'asking') continue
-      const row = await requests.find(store, { run: driver.id, node: name, ask: asks })
-      if (row?.state === 'answered') tellDecision(driver, row, row.comment ?? '', row.decided_by ?? '')
-    }
-  }
-
-  function tellDecision(driver: Driver, row: HumanRequestRow, answer: string, by: string) {
-    const { node, ask } = askedByRun(row)
-    driver.tell({ type: 'person_decided', node, ask, decision: decisionIn(answer), by, comment: '' })
-  }
-
   function abandon(driver: Driver) {
     void driver.close()
     if (drivers.get(driver.id) !== driver) return
@@ -229,6 +204,11 @@ export function createRuns(options: RunsOptions): Runs {
   const orders = createRunStarter({
     ...{ store, now, team, drivers, drive, abandon, mustFind },
     runtimes: options.runtimes,
+  })
+
+  const restart = createResumeAfterRestart({
+    ...{ store, log, drivers, drive, marks, requests, mail, effects, isHalted },
+    temporaryAgents: options.temporaryAgents,
   })
 
   timers.on('run', async (tx, id) => tx.afterCommit(() => drivers.get(id)?.onTimer()))
@@ -309,8 +289,8 @@ export function createRuns(options: RunsOptions): Runs {
           hint: `See its state: orc run show ${run}`,
         })
       }
-      decisionIn(answer)
-      tx.afterCommit(() => tellDecision(driver, row, answer, by))
+      const event = decisionEvent(row, answer, by)
+      tx.afterCommit(() => driver.tell(event))
       return `${run} continues: ${node}, ${answer}`
     },
 
@@ -335,34 +315,8 @@ export function createRuns(options: RunsOptions): Runs {
       })
     },
 
-    async open() {
-      for (const id of await openRunIds(store, store.daemon)) {
-        const stored = await seeStoredRun(store, id)
-        if (stored === undefined) continue
-        const { folder, runFolder, by, run, records } = stored
-        const driver = drive({ id, folder, runFolder, by }, run, records)
-        for (const { name, attempt, alive } of run.nodes.values()) {
-          const order = orderOf(driver, name, attempt)
-          if (alive && order.runner.kind === 'program') options.temporaryAgents.restore(order)
-        }
-      }
-    },
-
-    async begin() {
-      leftovers = await marks.find()
-      await endUnwanted(leftovers.keys(), drivers.values(), marks, log)
-      begun = true
-      for (const driver of drivers.values()) {
-        mail.follow(driver)
-        const { head } = driver.run
-        // Take the stored effects before `restarted` adds new ones. Their events come after it.
-        const owed = isHalted() ? [] : pendingEffects(driver.run)
-        if (head.outcome === null) driver.tell({ type: head.begunAt === null ? 'begun' : 'restarted' })
-        for (const effect of owed) effects.perform(driver, effect, false)
-        driver.onTimer()
-        await applyStoredAnswers(driver)
-      }
-    },
+    open: restart.open,
+    begin: restart.begin,
 
     async close(how) {
       closed = true
