@@ -165,13 +165,12 @@ export function createRunMessages({ store, clock, log, mailboxes, cut, nameOf }:
             : `The file could not be written to ${messagesOf(driver.runFolder)}.`
         throw new AppError(REFUSALS[code] ?? 'INVALID_REQUEST', message, { hint })
       }
-      const { file } = posted.value
       await store.write(async (tx) => {
         const text = `${by} says to ${message.to} (${message.type}): ${cut(textOf(message.content), 500)}`
         tx.audit(noted(driver.id, message.to, text))
         await forward(tx, driver, { from: OPERATOR, ...message })
       })
-      return file
+      return posted.value
     },
     /** Takes the last messages of a run that has ended, and stops watching. */
     end(run: string) {

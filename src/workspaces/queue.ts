@@ -7,13 +7,12 @@
  * - closed.
  */
 import { hash } from 'node:crypto'
-import { linkSync } from 'node:fs'
 import { z } from 'zod'
 import { AGENT_NAME } from '../base/agent.ts'
 import type { Result } from '../base/result.ts'
 import { MESSAGE_TYPES } from '../runs/plan.ts'
 import {
-  errnoOf,
+  attempt,
   failed,
   problem,
   problemOf,
@@ -22,105 +21,56 @@ import {
   type WorkspaceResult,
 } from './problem.ts'
 import { type Directory, listNames, lookAt, openDirectory, watchFolder } from './safe-fs/directory.ts'
-import { readSmall, removeQuietly, temporaryName, writeNew } from './safe-fs/files.ts'
+import { readSmall, replaceFile } from './safe-fs/files.ts'
 
 /** C20: the same in every codec. */
 const MESSAGE_BYTES = 102_400
 /** Limit per queue. */
 const MAX_MESSAGES = 10_000
 
-/** The process that created this file reserves the number. */
-const RESERVED = '.number.'
-const reservationOf = (number: number) => `${RESERVED}${number}`
+/** Attempts to find a number that no agent takes at the same moment. */
 const TRIES = 1000
 
-/** Returns a number above the given one: the highest in the folder, or one that another process has reserved. */
-type NumberSource = (highest: number) => number | Promise<number>
-
 /**
- * Puts a message into the folder of a queue under the next free number (C23). The process that creates the file `.number.N`
- * exclusively owns the number; it writes the message under another name and renames it, so that it appears whole. If the
- * file exists already, because of a running process, a dead one or a hostile agent, the next number is tried without waiting.
- * Messages that were read may be deleted: a caller that must not reuse numbers passes `nextNumber`.
+ * Puts a message into the folder of a queue (C23), and returns the name of its file. `reserveNumber` gets the highest number in
+ * the folder and returns one that it gives to nobody else: messages that were read may be deleted, so the folder alone does not
+ * say which numbers were used. The message is written under another name and renamed, so that it appears whole.
  */
 export async function postMessage(
   folder: string,
   message: QueueMessage,
-  nextNumber: NumberSource = (highest) => highest + 1,
-): Promise<WorkspaceResult<ReceivedMessage>> {
+  reserveNumber: (highest: number) => Promise<number>,
+): Promise<WorkspaceResult<string>> {
   const text = `${JSON.stringify(message, null, 2)}\n`
   if (Buffer.byteLength(text) > MESSAGE_BYTES) {
     return failed(problem('too_large', 'The message', `is over ${MESSAGE_BYTES} bytes, which is the limit`))
   }
   const parsed = parseMessage(nameOf(message, 1), text)
   if (!parsed.ok) return failed(parsed.error)
-  try {
-    const directory = openDirectory(folder, { shown: 'messages' })
-    const draft = temporaryName('message')
-    try {
-      writeNew(directory, draft, text, 0o644)
-      const file = await publish(directory, draft, message, nextNumber)
-      return { ok: true, value: { ...parsed.value, file, number: numberOf(file)! } }
-    } finally {
-      removeQuietly(directory, draft)
-      directory.close()
-    }
-  } catch (error) {
-    return failed(problemOf(error, 'messages'))
-  }
+  return await attempt('messages', async () => {
+    using directory = openDirectory(folder, { shown: 'messages' })
+    const file = nameOf(message, await findNumber(directory, reserveNumber))
+    replaceFile(directory, file, text, 0o644)
+    return file
+  })
 }
 
-async function publish(
+/** Agents number their messages without reserving, so one of them may just have used the number. */
+async function findNumber(
   directory: Directory,
-  draft: string,
-  message: QueueMessage,
-  nextNumber: NumberSource,
-): Promise<string> {
-  let highest = 0
+  reserveNumber: (highest: number) => Promise<number>,
+): Promise<number> {
   for (let tries = 0; tries < TRIES; tries++) {
-    const { messages, reserved } = numbersIn(directory)
-    for (const there of messages) highest = Math.max(highest, there)
-    while (reserved.has(highest + 1)) highest++
-    const number = await nextNumber(highest)
+    const number = await reserveNumber(Math.max(0, ...numbersIn(directory)))
     if (number > HIGHEST_NUMBER)
       refuse('exists', 'messages', `ran out of message numbers (the highest is ${HIGHEST_NUMBER})`)
-    highest = number
-    const reservation = reservationOf(number)
-    if (!tryToMake(() => writeNew(directory, reservation, '', 0o644))) continue
-    try {
-      // A process writes its message before it releases the number.
-      if (numbersIn(directory).messages.has(number)) continue
-      const file = nameOf(message, number)
-      if (tryToMake(() => linkSync(directory.at(draft), directory.at(file)))) return file
-    } finally {
-      removeQuietly(directory, reservation)
-    }
+    if (!numbersIn(directory).includes(number)) return number
   }
-  return refuse('exists', 'messages', 'could not reserve a message number; try again')
+  return refuse('exists', 'messages', 'has no free message number; try again')
 }
 
-function tryToMake(make: () => void): boolean {
-  try {
-    make()
-    return true
-  } catch (error) {
-    if (errnoOf(error) === 'EEXIST') return false
-    throw error
-  }
-}
-
-function numbersIn(directory: Directory): { messages: Set<number>; reserved: Set<number> } {
-  const names = listQueue(directory)
-  const reservations = names.filter((name) => name.startsWith(RESERVED))
-  return {
-    messages: new Set(names.flatMap((name) => numberOf(name) ?? [])),
-    reserved: new Set(reservations.map((name) => Number(name.slice(RESERVED.length)))),
-  }
-}
-
-/** The names of messages in the order of their numbers. */
-function messageFiles(directory: Directory): string[] {
-  return inOrder(listQueue(directory))
+function numbersIn(directory: Directory): number[] {
+  return listQueue(directory).flatMap((name) => numberOf(name) ?? [])
 }
 
 /** The names of messages, sorted by number. */
@@ -142,9 +92,6 @@ function listQueue(directory: Directory): string[] {
 
 function readMessage(directory: Directory, file: string): ParsedMessage {
   const read = readSmall(directory, file, MESSAGE_BYTES)
-  // While Orchub posts a message, its file has two names for a moment: treat it like a half-written one.
-  if (!read.ok && read.error.code === 'hard_link')
-    return { ok: false, error: { ...read.error, code: 'torn' } }
   return read.ok ? parseMessage(file, read.value.toString()) : read
 }
 
@@ -171,7 +118,7 @@ const NAME = /^(.+)_to_(.+)_(\d{3,9})\.json$/
 const HIGHEST_NUMBER = 999_999_999
 
 /** The number in the name of a message's file. */
-export function numberOf(file: string): number | undefined {
+function numberOf(file: string): number | undefined {
   const match = NAME.exec(file)
   return match === null ? undefined : Number(match[3])
 }
@@ -227,7 +174,7 @@ export interface QueueWatch {
 interface SeenFile {
   readonly version: string | undefined
   /** The hash of the message, or why the file is not a message. */
-  readonly what: string
+  readonly content: string
 }
 
 const RETRY_DELAYS_MS = [20, 50, 100, 200, 400, 800]
@@ -274,9 +221,9 @@ export function watchQueue({
     const changed = isFull ? 'all' : named
     named = new Set()
     try {
-      const files = changed === 'all' ? messageFiles(directory) : inOrder([...changed])
+      const files = inOrder(changed === 'all' ? listQueue(directory) : [...changed])
       if (changed === 'all') forgetAllBut(new Set(files))
-      for (const file of files) if (!tries.has(file) && isNew(file)) take(file)
+      for (const file of files) if (!tries.has(file)) take(file)
       isOverLimit = false
     } catch (error) {
       if (!isOverLimit) refused(problemOf(error, folder))
@@ -288,47 +235,35 @@ export function watchQueue({
     for (const file of done.keys()) if (!files.has(file)) done.delete(file)
   }
 
-  function isNew(file: string): boolean {
-    const version = versionOf(directory, file)
-    if (version === undefined) done.delete(file)
-    return version !== undefined && done.get(file)?.version !== version
-  }
-
   function take(file: string) {
     // Taken before reading: a write in between then counts as another version, which is read again.
     const version = versionOf(directory, file)
+    const before = done.get(file)
+    if (version !== undefined && version === before?.version) return
     const read = readMessage(directory, file)
-    if (read.ok) {
-      tries.delete(file)
-      if (isOther(file, version, read.value.sha256)) received(read.value)
-      return
-    }
-    // The file was deleted.
-    if (read.error.code === 'missing') {
+    if (!read.ok && read.error.code === 'missing') {
       tries.delete(file)
       done.delete(file)
       return
     }
     const count = tries.get(file) ?? 0
-    const wait = retryDelays[count]
-    if (wait === undefined) {
-      tries.delete(file)
-      if (isOther(file, version, read.error.message)) refused(read.error)
+    const wait = read.ok ? undefined : retryDelays[count]
+    if (wait !== undefined) {
+      tries.set(file, count + 1)
+      const timer = setTimeout(() => {
+        timers.delete(timer)
+        if (!closed) take(file)
+      }, wait)
+      timers.add(timer)
       return
     }
-    tries.set(file, count + 1)
-    const timer = setTimeout(() => {
-      timers.delete(timer)
-      if (!closed) take(file)
-    }, wait)
-    timers.add(timer)
-  }
-
-  /** A file that was touched or rewritten with the same content is not new. */
-  function isOther(file: string, version: string | undefined, what: string): boolean {
-    const before = done.get(file)?.what
-    done.set(file, { version, what })
-    return before !== what
+    tries.delete(file)
+    const content = read.ok ? read.value.sha256 : read.error.message
+    done.set(file, { version, content })
+    // A file that was touched or rewritten with the same content is not new.
+    if (content === before?.content) return
+    if (read.ok) received(read.value)
+    else refused(read.error)
   }
 
   return {
