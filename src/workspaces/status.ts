@@ -14,13 +14,13 @@ import { z } from 'zod'
 import type { Result } from '../base/result.ts'
 import { STATUS_BYTES } from './limits.ts'
 import { failed, problem, problemOf, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
-import { type Directory, lookAt, openDirectory, watchFolder } from './safe-fs/directory.ts'
+import { type Directory, openDirectory, watchFolder } from './safe-fs/directory.ts'
 import { readSmall, replaceFile, writeNew } from './safe-fs/files.ts'
 
 export const STATUS_FILE = 'status.json'
 
 /** S4.2. */
-export const WORKSPACE_STATES = ['pending', 'running', 'completed', 'failed'] as const
+const WORKSPACE_STATES = ['pending', 'running', 'completed', 'failed'] as const
 export type WorkspaceState = (typeof WORKSPACE_STATES)[number]
 
 /** All allowed transitions (S4.3). A retry is a new attempt with a fresh status.json (C6). */
@@ -87,23 +87,10 @@ export function parseStatus(content: string): ParsedStatus {
 }
 
 interface StatusPatch {
-  state?: WorkspaceState
-  started?: string | null
-  completed?: string | null
-  error?: { type: string; message: string; details?: unknown; recoverable?: boolean } | null
-  progress?: { current_step?: string | null; steps_completed?: number; total_steps?: number }
-  metrics?: { files_processed?: number; outputs_generated?: number }
-}
-
-/** Keeps unknown fields (C23). */
-export function mergeStatus(raw: RawStatus, patch: StatusPatch): RawStatus {
-  const { progress, metrics, ...flat } = patch
-  return {
-    ...raw,
-    ...flat,
-    ...(progress === undefined ? {} : { progress: { ...objectOf(raw.progress), ...progress } }),
-    ...(metrics === undefined ? {} : { metrics: { ...objectOf(raw.metrics), ...metrics } }),
-  }
+  state: WorkspaceState
+  started?: string
+  completed?: string
+  error?: { type: string; message: string }
 }
 
 const pendingStatus: RawStatus = {
@@ -115,28 +102,9 @@ const pendingStatus: RawStatus = {
   metrics: { files_processed: 0, outputs_generated: 0 },
 }
 
-export function mayFollow(from: WorkspaceState, to: WorkspaceState): boolean {
-  return from === to || NEXT[from].includes(to)
-}
-
-/**
- * The states passed from the last known state to the new one, or undefined if the transition is impossible. The file is
- * not a log: between two reads an agent may have passed through a state unseen.
- */
-export function statesBetween(
-  from: WorkspaceState,
-  to: WorkspaceState,
-): readonly WorkspaceState[] | undefined {
-  if (from === to) return []
-  for (const next of NEXT[from]) {
-    const onward = statesBetween(next, to)
-    if (onward !== undefined) return [next, ...onward]
-  }
-  return undefined
-}
-
-function objectOf(value: unknown): object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+/** The file is not a log: between two reads an agent may have passed through a state unseen. */
+function canBecome(from: WorkspaceState, to: WorkspaceState): boolean {
+  return from === to || NEXT[from].some((next) => canBecome(next, to))
 }
 
 function clip(text: string): string {
@@ -196,39 +164,21 @@ export function firstStatus(root: Directory): void {
   writeNew(root, STATUS_FILE, textOf(pendingStatus), 0o644)
 }
 
-const TRIES = 5
-
-/**
- * Changes some fields for an agent that uses commands, and keeps the others. Reads the file again first, so that changes
- * of the agent are not lost.
- */
-export function updateStatus(workspace: string, patch: StatusPatch): WorkspaceResult<WorkspaceStatus> {
-  const root = openDirectory(workspace, { shown: '' })
+/** Changes some fields for an agent that uses commands, and keeps all others (C23). */
+export function updateStatus(workspace: string, patch: StatusPatch): WorkspaceResult<void> {
   try {
-    for (let tries = 0; ; tries++) {
-      const before = versionOf(root)
-      const current = readStatusIn(root)
-      if (!current.ok) return failed(current.error)
-      const { state } = current.value.status
-      if (patch.state !== undefined && !mayFollow(state, patch.state)) {
-        return failed(problem('invalid', STATUS_FILE, `cannot go from ${state} to ${patch.state}`))
-      }
-      const merged = mergeStatus(current.value.raw, patch)
-      if (versionOf(root) !== before && tries < TRIES) continue
-      write(root, merged)
-      const parsed = parseStatus(JSON.stringify(merged))
-      return parsed.ok ? { ok: true, value: parsed.value.status } : failed(parsed.error)
+    using root = openDirectory(workspace, { shown: '' })
+    const current = readStatusIn(root)
+    if (!current.ok) return failed(current.error)
+    const { status, raw } = current.value
+    if (status.state !== patch.state && !NEXT[status.state].includes(patch.state)) {
+      return failed(problem('invalid', STATUS_FILE, `cannot go from ${status.state} to ${patch.state}`))
     }
+    write(root, { ...raw, ...patch })
+    return { ok: true, value: undefined }
   } catch (error) {
     return failed(problemOf(error, STATUS_FILE))
-  } finally {
-    root.close()
   }
-}
-
-function versionOf(root: Directory): string {
-  const found = lookAt(root, STATUS_FILE)
-  return found === undefined ? '' : `${found.ino}:${found.mtimeNs}:${found.size}`
 }
 
 function write(root: Directory, status: RawStatus): void {
@@ -243,10 +193,10 @@ function textOf(status: RawStatus): string {
 const PENDING_SHA256 = hash('sha256', textOf(pendingStatus).trim())
 
 export type StatusUpdate =
-  /** The agent has written the file: `passed` holds the states it went through since the last update, in order. */
-  | { kind: 'status'; status: WorkspaceStatus; passed: readonly WorkspaceState[] }
+  /** The agent has written the file. */
+  | { kind: 'status'; status: WorkspaceStatus }
   /** An impossible transition; the state stays as it was (S4.3). */
-  | { kind: 'refused'; from: WorkspaceState; to: WorkspaceState; message: string }
+  | { kind: 'refused'; message: string }
   /** Still unreadable after all retries. */
   | { kind: 'unreadable'; problem: WorkspaceProblem }
   /** No more updates will come. */
@@ -333,13 +283,13 @@ export function watchStatus({
     tries = 0
     if (read.value.sha256 === lastSeen) return
     lastSeen = read.value.sha256
-    const passed = statesBetween(state, read.value.status.state)
-    if (passed === undefined) {
-      const message = `${STATUS_FILE} went from ${state} to ${read.value.status.state}, which is not allowed`
-      return onUpdate({ kind: 'refused', from: state, to: read.value.status.state, message })
+    const { status } = read.value
+    if (!canBecome(state, status.state)) {
+      const message = `${STATUS_FILE} went from ${state} to ${status.state}, which is not allowed`
+      return onUpdate({ kind: 'refused', message })
     }
-    state = read.value.status.state
-    onUpdate({ kind: 'status', status: read.value.status, passed })
+    state = status.state
+    onUpdate({ kind: 'status', status })
   }
 
   /** Only time uses up retries: an agent that writes byte by byte uses none, and one that never finishes is reported. */
