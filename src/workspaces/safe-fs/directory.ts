@@ -149,7 +149,7 @@ export function openPart(workspace: string, name: string, shown: string = name):
   return mustOpen(openFolder(root, name, shown))
 }
 
-/** Opens the folders along a path, one inside the other, and keeps only the last. Without segments, opens the root again. */
+/** Opens the folders along a path, one inside the other, and keeps only the last. Without segments, returns the root. */
 export function openFolders(root: Directory, segments: readonly string[]): Opened<Directory> {
   let current = root
   for (const segment of segments) {
@@ -158,18 +158,12 @@ export function openFolders(root: Directory, segments: readonly string[]): Opene
     if (!next.ok) return next
     current = next.value
   }
-  return { ok: true, value: current === root ? reopen(root) : current }
+  return { ok: true, value: current === root ? borrow(root) : current }
 }
 
-/** A second handle of an open folder, to be closed by itself. */
-export function reopen(directory: Directory): Directory {
-  const { self, shown, throughDescriptor } = directory
-  // Through its descriptor, the path of a folder is a link; `/.` resolves it.
-  const path = `${self}/.`
-  const again = directoryOf(openSync(path, FOLDER), path, shown, throughDescriptor, directory)
-  if (again.dev === directory.dev && again.ino === directory.ino) return again
-  again.close()
-  throw new ProblemError(changed(shown))
+/** The same open folder for a caller that closes what it gets: only its owner closes it. */
+export function borrow(directory: Directory): Directory {
+  return { ...directory, close() {}, [Symbol.dispose]() {} }
 }
 
 export interface OpenFile {

@@ -17,6 +17,7 @@ import { basename, dirname } from 'node:path'
 import { formatBytes } from '../../base/bytes.ts'
 import { errnoOf, ProblemError, problem, refuse } from '../problem.ts'
 import {
+  borrow,
   type Directory,
   lookAt,
   nextTurn,
@@ -25,7 +26,6 @@ import {
   openDirectory,
   openFile,
   openFolder,
-  reopen,
   showIn,
 } from './directory.ts'
 
@@ -207,7 +207,7 @@ function writeAll(fd: number, data: Buffer): void {
   for (let done = 0; done < data.length; ) done += writeSync(fd, data, done)
 }
 
-/** Creates the missing folders along a path and opens the last one. Without segments, opens the root again. */
+/** Creates the missing folders along a path and opens the last one. Without segments, returns the root. */
 export function makeFolders(root: Directory, segments: readonly string[]): Directory {
   let current = root
   for (const segment of segments) {
@@ -218,7 +218,7 @@ export function makeFolders(root: Directory, segments: readonly string[]): Direc
       if (parent !== root) parent.close()
     }
   }
-  return current === root ? reopen(root) : current
+  return current === root ? borrow(root) : current
 }
 
 /** Opens a folder in an open one, and creates it first if it is missing. */
