@@ -5,6 +5,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -256,6 +257,16 @@ describe('dissolving', () => {
         expect(git('worktree', 'list').split('\n')).toHaveLength(1)
       },
     )
+
+    it('is not held up by a pipe in the place of the pointer in its record', async () => {
+      const { workspace, inTree } = await makeCoder()
+      const pointer = join(inTree('rev-parse', '--absolute-git-dir'), 'gitdir')
+      rmSync(pointer)
+      execFileSync('mkfifo', [pointer])
+      const { worktree, unseen } = await findWorktree(workspace)
+      expect(worktree).toBeUndefined()
+      expect(unseen.map(({ code }) => code)).toEqual(['invalid'])
+    })
 
     it('needs no git if there is no worktree', async () => {
       const { place } = await makeCoder()

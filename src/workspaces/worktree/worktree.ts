@@ -31,8 +31,6 @@ interface WorktreeWanted {
   /** Any folder of the user's repository. */
   readonly repository: string
   readonly branch: string
-  /** A branch or commit; HEAD when not given. */
-  readonly from?: string
   /** Environment variables for git, by which a process that outlives a crash of Orchub is found and ended. */
   readonly variables?: Readonly<Record<string, string>>
 }
@@ -46,7 +44,7 @@ const OWN_BRANCHES = 'orc/'
  * what an earlier call completed, and replaces what it left incomplete.
  */
 export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResult<Worktree>> {
-  const { repository, branch, from = 'HEAD' } = wanted
+  const { repository, branch } = wanted
   const refuse = (why: string) => failed(problem('invalid', repository, why))
   const found = await findGitDir(repository)
   if (!found.ok) return found
@@ -55,8 +53,9 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
   const location = { gitDir }
   const named = await runGit(location, ['check-ref-format', '--branch', branch], SMALL)
   if (!named.ok || branch.startsWith('-')) return refuse(`cannot have a branch called ${branch}`)
-  const base = await commitAt(location, from)
-  if (base === undefined) return refuse(`has no commit ${from}`)
+  const commit = await runGit(location, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'], SMALL)
+  if (!commit.ok) return refuse('has no commit yet')
+  const base = commit.value.trim()
   const path = join(realpathSync(wanted.workspace), WORKTREE)
   const made = recordOf(gitDir, path)
   if (made !== undefined && isWhole(made, path)) {
@@ -75,14 +74,10 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<WorkspaceResu
   const { variables = {} } = wanted
   const added = await runGit({ ...location, variables }, ['worktree', 'add', '--quiet', ...what], SMALL)
   if (!added.ok) return refuse(`could not create a worktree: ${added.error.message}`)
-  const own = await runGit(
-    { gitDir: join(path, '.git'), workTree: path },
-    ['rev-parse', '--absolute-git-dir'],
-    SMALL,
-  )
-  if (!own.ok) return refuse(`could not create a worktree: ${own.error.message}`)
+  const ownDir = recordOf(gitDir, path)
+  if (ownDir === undefined) return refuse('could not create a worktree: git has no record of it')
   const begun = isLeft ? await beginningOf(location, branch, base) : base
-  return { ok: true, value: { gitDir, ownDir: own.value.trim(), path, branch, base: begun } }
+  return { ok: true, value: { gitDir, ownDir, path, branch, base: begun } }
 }
 
 /** Git creates the folder and its pointer first: a folder with nothing else holds no work. */
@@ -102,12 +97,6 @@ async function findGitDir(folder: string): Promise<WorkspaceResult<string | unde
   if (found.ok) return { ok: true, value: realpathSync(resolve(folder, found.value.trim())) }
   if (/not a git repository/.test(found.error.message)) return { ok: true, value: undefined }
   return failed(problem('invalid', folder, `is in a repository that git cannot use: ${found.error.message}`))
-}
-
-async function commitAt(location: GitLocation, revision: string): Promise<string | undefined> {
-  const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`]
-  const found = await runGit(location, args, SMALL)
-  return found.ok ? found.value.trim() : undefined
 }
 
 /**
@@ -177,12 +166,12 @@ interface WorktreeRecord {
 }
 
 /** Finds the repository's record of the worktree at this path. */
-export function recordOf(gitDir: string, path: string): string | undefined {
+function recordOf(gitDir: string, path: string): string | undefined {
   return recordsIn(gitDir).find((ownDir) => pathIn(ownDir) === path)
 }
 
 /** Finds the records of all worktrees in a folder, or at it: an agent can move its own, and add others. */
-export function recordsBelow(gitDir: string, folder: string): WorkspaceResult<WorktreeRecord[]> {
+function recordsBelow(gitDir: string, folder: string): WorkspaceResult<WorktreeRecord[]> {
   const records = join(gitDir, RECORDS)
   const found = lstatSync(records, { throwIfNoEntry: false })
   if (found !== undefined && !found.isDirectory()) {
@@ -301,7 +290,7 @@ export function summarizeBranch(worktree: Worktree): Promise<WorkspaceResult<Bra
       ...{ elsewhere: elsewhere ?? [], uncommitted, notes },
     }
 
-    using outbox = openPart(path(worktree), 'outbox')
+    using outbox = openPart(dirname(worktree.path), 'outbox')
     using folder = makeFolder(outbox, 'git')
     replaceFile(folder, 'branch.json', `${JSON.stringify(summary, null, 2)}\n`, 0o644)
     if (changes !== undefined) replaceFile(folder, 'changes.diff', changes, 0o644)
@@ -383,8 +372,6 @@ async function lookInside(worktree: Worktree, hasCommits: boolean, notes: string
   notes.push(`${found.message}; what it committed is still there`)
   return { loose: undefined, uncommitted: [] }
 }
-
-const path = ({ path: worktree }: Worktree) => worktree.slice(0, worktree.lastIndexOf('/'))
 
 async function diff(
   location: GitLocation,
