@@ -205,23 +205,19 @@ export function createDriver(
     }
     unstored.entries.push(...auditEntriesOf(run, event, result, cut))
     commit(run, result.state)
+    runTimers.changed(result.state)
     for (const node of result.state.nodes) unstored.nodes.add(node.name)
     for (const effect of result.effects) addEffect(effect)
   }
 
   function addEffect(effect: Effect) {
     switch (effect.type) {
-      case 'set_timer':
-        runTimers.set(effect.at)
-        break
       case 'ask_person':
       case 'withdraw':
         unstored.effects.push(effect)
         break
-      // Timers are read from the run, and the others are already written as audit entries.
-      case 'clear_timer':
+      // Notes are already written as audit entries.
       case 'note':
-      case 'run_ended':
         break
       default:
         unstored.outside.push(effect)

@@ -118,7 +118,7 @@ export function createRunEffects(options: RunEffectsOptions) {
         const { node, attempt } = effect
         const evidence = [{ step: 'schema' as const, outcome: 'unavailable' as const, text: why }]
         return driver.tell({
-          ...{ type: 'validated', node, attempt, passed: false, evidence, recoverable: true },
+          ...{ type: 'validated', node, attempt, passed: false, evidence },
           ...{ outputs: [], outputsHash: '', summary: '' },
         })
       }

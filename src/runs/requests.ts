@@ -109,7 +109,7 @@ function decisionIn(answer: string): PersonDecision {
 
 export function decisionEvent(row: HumanRequestRow, answer: string, by: string): RunEvent {
   const { node, ask } = askedByRun(row)
-  return { type: 'person_decided', node, ask, decision: decisionIn(answer), by, comment: '' }
+  return { type: 'person_decided', node, ask, decision: decisionIn(answer), by }
 }
 
 /** Continues agents of a run after a person's decision. */

@@ -27,8 +27,7 @@ export const RUN_OUTCOMES = ['completed', 'partial', 'failed', 'cancelled'] as c
 /** `partial`: no agent failed, but some were skipped. */
 export type RunOutcome = (typeof RUN_OUTCOMES)[number]
 
-export const NODE_TIMERS = ['deadline', 'stall', 'retry', 'ask'] as const
-export type NodeTimer = (typeof NODE_TIMERS)[number]
+export type NodeTimer = 'deadline' | 'stall' | 'retry' | 'ask'
 
 /** A person's choices for an agent that failed (S4.12). `fixed`: its inputs were corrected, so try again. */
 export const DECISIONS = ['retry', 'fixed', 'skip', 'fail'] as const

@@ -308,12 +308,13 @@ export function auditEntriesOf(
   }
   for (const effect of effects) {
     if (effect.type === 'note') entries.push(noted(id, effect.node, cut(effect.text, REASON_CHARACTERS)))
-    if (effect.type !== 'run_ended') continue
-    const { settled } = head
+  }
+  const { outcome, settled } = head
+  if (run.head.outcome === null && outcome !== null) {
     const counts = Object.entries(settled).filter(([, count]) => count > 0)
     const states = counts.map(([state, count]) => `${count} ${state}`).join(', ')
-    const text = `${id} (${name}): all agents have ended: ${effect.outcome} (${states})`
-    entries.push(entry(id, 'ended', text, { name, round, outcome: effect.outcome, ...settled }))
+    const text = `${id} (${name}): all agents have ended: ${outcome} (${states})`
+    entries.push(entry(id, 'ended', text, { name, round, outcome, ...settled }))
   }
   if (event.type === 'report_written') {
     entries.push(entry(id, 'reported', `${id}: the report of round ${round} is written`, { round }))

@@ -60,8 +60,8 @@ export function createOutputValidator(options: OutputValidatorOptions) {
     const agent = driver.run.graph.agents.get(node)!
     const workspace = workspaceOf(driver.runFolder, node)
     const evidence: RunEvidence[] = []
-    const refused = (recoverable = true): RunEventOf<'validated'> => ({
-      ...{ type: 'validated', node, attempt, passed: false, evidence, recoverable },
+    const refused = (): RunEventOf<'validated'> => ({
+      ...{ type: 'validated', node, attempt, passed: false, evidence },
       ...{ outputs: [], outputsHash: '', summary: '' },
     })
     const found = (step: RunEvidence['step'], outcome: RunEvidence['outcome'], text: string) => {
@@ -119,7 +119,7 @@ export function createOutputValidator(options: OutputValidatorOptions) {
     const judged = await judge(agent, claim, signal)
     if (!found('judge', judged.outcome, judged.text)) return refused()
     return {
-      ...{ type: 'validated', node, attempt, passed: true, evidence, recoverable: true },
+      ...{ type: 'validated', node, attempt, passed: true, evidence },
       ...{ outputs, outputsHash: hashOutputs(outputs), summary },
     }
   }

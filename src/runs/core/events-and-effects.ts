@@ -8,8 +8,8 @@ import type {
   Run,
   RunCost,
   RunEvidence,
+  RunHead,
   RunNode,
-  RunOutcome,
 } from '../run.ts'
 
 interface OfNode {
@@ -67,20 +67,18 @@ export type RunEvent =
       outputs: readonly OutputFile[]
       outputsHash: string
       summary: string
-      /** False: a retry would not help. */
-      recoverable: boolean
     } & OfAttempt)
   // Recovery (S4.12)
   | ({ type: 'retry_due' } & OfNode)
   | ({ type: 'fixer_done'; fix: number; fixed: boolean; why: string } & OfNode)
-  | ({ type: 'person_decided'; ask: number; decision: PersonDecision; by: string; comment: string } & OfNode)
+  | ({ type: 'person_decided'; ask: number; decision: PersonDecision; by: string } & OfNode)
   | ({ type: 'ask_expired' } & OfNode)
 
 export type RunEventType = RunEvent['type']
 export type RunEventOf<T extends RunEventType> = Extract<RunEvent, { type: T }>
 
 /** The event for each kind of timer. */
-export const ON_DUE: Record<NodeTimer, (node: string) => RunEvent> = {
+const ON_DUE: Record<NodeTimer, (node: string) => RunEvent> = {
   deadline: (node) => ({ type: 'timed_out', node }),
   stall: (node) => ({ type: 'stalled', node }),
   retry: (node) => ({ type: 'retry_due', node }),
@@ -89,16 +87,12 @@ export const ON_DUE: Record<NodeTimer, (node: string) => RunEvent> = {
 
 /** Effects that are part of the transaction that stores the run. */
 export type StoreEffect =
-  /** Null: a timer of the run itself. */
-  | { type: 'set_timer'; node: string | null; kind: NodeTimer | 'run'; at: number }
-  | { type: 'clear_timer'; node: string | null; kind: NodeTimer | 'run' }
   /** `awaits` false: a notice (C7). Otherwise the verdict comes back with this number. */
   | { type: 'ask_person'; node: string; ask: number; text: string; awaits: boolean; expiresAt: number | null }
   /** Withdraws a question that is obsolete. */
   | { type: 'withdraw'; node: string; ask: number }
   /** Adds an audit entry. */
   | { type: 'note'; node: string | null; text: string }
-  | { type: 'run_ended'; outcome: RunOutcome }
 
 /** The previous attempt, as described to the next one. */
 interface PreviousAttempt {
@@ -227,8 +221,8 @@ function beforeOf({ attempts }: RunNode, attempt: number): PreviousAttempt | nul
   return before === undefined ? null : { attempt: before.number, why: before.why }
 }
 
-/** Derives the timers of a node from its state. */
-export function timersOf({ due, stallAt }: RunNode): Partial<Record<NodeTimer, number>> {
+/** Timers are not effects: those of a node follow from its state. */
+function timersOf({ due, stallAt }: RunNode): Partial<Record<NodeTimer, number>> {
   return { ...(due === null ? {} : { [due.kind]: due.at }), ...(stallAt === null ? {} : { stall: stallAt }) }
 }
 
@@ -244,8 +238,11 @@ export function createRunTimers(run: Run) {
   let soonest = Number.POSITIVE_INFINITY
 
   return {
-    set(at: number) {
-      soonest = Math.min(soonest, at)
+    /** Called after each event. */
+    changed({ head, nodes }: { head: RunHead; nodes: readonly RunNode[] }) {
+      const times = nodes.flatMap((node) => Object.values(timersOf(node)))
+      for (const at of times) soonest = Math.min(soonest, at)
+      if (head.deadlineAt !== null) soonest = Math.min(soonest, head.deadlineAt)
     },
     /** Called when all due times have changed. */
     reset() {
@@ -275,7 +272,8 @@ export function createRunTimers(run: Run) {
   }
 }
 
-function timersIn({ head, nodes }: Run): { at: number; event: RunEvent }[] {
+/** All timers of a run, with the event that each leads to. */
+export function timersIn({ head, nodes }: Run): { at: number; event: RunEvent }[] {
   const ofNodes = [...nodes.values()].flatMap((node) =>
     Object.entries(timersOf(node)).map(([kind, at]) => ({ at, event: ON_DUE[kind as NodeTimer](node.name) })),
   )

@@ -316,15 +316,16 @@ const HANDLERS: RunHandlers = {
     return undefined
   },
 
-  validated(
-    transition,
-    { node: name, attempt, passed, evidence, outputs, outputsHash, summary, recoverable },
-  ) {
+  validated(transition, { node: name, attempt, passed, evidence, outputs, outputsHash, summary }) {
     const node = transition.read(name)
     if (node.state !== 'validating' || node.attempt !== attempt) return stale(name, `validation ${attempt}`)
     if (!passed) {
       const broken = evidence.find(({ outcome }) => outcome === 'failed' || outcome === 'unavailable')
-      fail(transition, node, { why: broken?.text || 'its work was not accepted', recoverable, evidence })
+      fail(transition, node, {
+        why: broken?.text || 'its work was not accepted',
+        recoverable: true,
+        evidence,
+      })
       return undefined
     }
     const ended = endAttempt(node, transition.now, { outcome: 'completed', why: '', evidence })

@@ -100,18 +100,17 @@ export const recovery: Pick<RunHandlers, 'retry_due' | 'fixer_done' | 'person_de
     return undefined
   },
 
-  person_decided(transition, { node: name, ask: number, decision, by, comment }) {
+  person_decided(transition, { node: name, ask: number, decision, by }) {
     const node = transition.read(name)
     if (node.state !== 'asking' || node.asks !== number) {
       return refuse('STALE', `${name} does not wait for that decision`)
     }
-    const words = comment === '' ? '' : `: ${comment}`
-    transition.add({ type: 'note', node: name, text: `${by} decided: ${decision}${words}` })
+    transition.add({ type: 'note', node: name, text: `${by} decided: ${decision}` })
     if (decision === 'retry') again(transition, node)
     else if (decision === 'fixed') again(transition, { ...node, corrected: true })
     else {
       const state = decision === 'skip' ? 'skipped' : 'failed'
-      transition.settle(node, { state, reason: `${node.reason}; ${by} decided: ${decision}${words}` })
+      transition.settle(node, { state, reason: `${node.reason}; ${by} decided: ${decision}` })
     }
     return undefined
   },

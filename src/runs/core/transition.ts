@@ -3,7 +3,6 @@ import type { PlanAgent } from '../plan.ts'
 import {
   holdsSlot,
   isSettled,
-  NODE_TIMERS,
   outcomeOf,
   type Run,
   type RunHead,
@@ -18,7 +17,6 @@ import {
   type RunEventOf,
   type RunEventType,
   type StoreEffect,
-  timersOf,
 } from './events-and-effects.ts'
 
 interface Settlement {
@@ -129,9 +127,7 @@ export function beginTransition(run: Run, now: number): Transition {
 
   function end(): void {
     if (head.begunAt === null || head.outcome !== null || head.open > 0 || head.alive > 0) return
-    const outcome = outcomeOf(head)
-    head = { ...head, outcome, endedAt: now, deadlineAt: null, reportPending: true }
-    effects.push({ type: 'run_ended', outcome })
+    head = { ...head, outcome: outcomeOf(head), endedAt: now, deadlineAt: null, reportPending: true }
   }
 
   function conclude(): RunReduced {
@@ -141,37 +137,14 @@ export function beginTransition(run: Run, now: number): Transition {
     if (nodes.length === 0 && effects.length === 0 && head === run.head) {
       return { ok: true, state: { head, nodes: [] }, effects: [] }
     }
-    const stored = [...effects, ...runTimer(), ...nodes.flatMap(timerEffects)]
     return {
       ok: true,
       state: { head, nodes },
-      effects: [...stored, ...nodes.flatMap(outsideEffects), ...report()],
+      effects: [...effects, ...nodes.flatMap(outsideEffects), ...report()],
     }
   }
 
-  function runTimer(): StoreEffect[] {
-    const at = head.deadlineAt
-    if (at === run.head.deadlineAt) return []
-    return [
-      at === null
-        ? { type: 'clear_timer', node: null, kind: 'run' }
-        : { type: 'set_timer', node: null, kind: 'run', at },
-    ]
-  }
-
-  /** Timers and effects are derived from the node before and after the event, so no handler can forget one. */
-  function timerEffects(node: RunNode): StoreEffect[] {
-    const was = timersOf(run.nodes.get(node.name)!)
-    const is = timersOf(node)
-    return NODE_TIMERS.flatMap((kind): StoreEffect[] => {
-      const at = is[kind]
-      if (at === was[kind]) return []
-      return at === undefined
-        ? [{ type: 'clear_timer', node: node.name, kind }]
-        : [{ type: 'set_timer', node: node.name, kind, at }]
-    })
-  }
-
+  /** Effects are derived from the node before and after the event, so no handler can forget one. */
   function outsideEffects(node: RunNode): Keyed<OutsideEffect>[] {
     const before = pendingOf(run, run.nodes.get(node.name)!, (name) => run.nodes.get(name)!)
     const known = new Set(before.map(({ key }) => key))

@@ -100,7 +100,6 @@ export function openBench(
         outputs: [{ path: 'outbox/data.json', bytes: 12, sha256: 'ab' }],
         outputsHash,
         summary: `${name} is done`,
-        recoverable: true,
       })
     },
     /** All the way to its end. */
@@ -116,7 +115,6 @@ export function openBench(
         ask: node(name).asks,
         decision,
         by: 'ada',
-        comment: '',
       })
     },
   }

@@ -168,7 +168,7 @@ function stepsOfRun(plan: Plan): number {
       } else if (effect.type === 'validate') {
         const { node, attempt } = effect
         const made = { evidence: [], outputs: [], outputsHash: 'h', summary: '' }
-        todo.push({ type: 'validated', node, attempt, passed: true, recoverable: true, ...made })
+        todo.push({ type: 'validated', node, attempt, passed: true, ...made })
       }
     }
   }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { timersIn } from '../../../src/runs/core/events-and-effects.ts'
 import { openBench } from './bench.ts'
 
 const after = (agent: string, on_failure?: 'fail' | 'skip' | 'proceed') => ({
@@ -17,7 +18,7 @@ describe('a run', () => {
     bench.status('collector', 'running')
     bench.take()
     bench.status('collector', 'completed')
-    expect(bench.take().map(({ type }) => type)).toEqual(['clear_timer', 'stop_attempt', 'validate'])
+    expect(bench.take().map(({ type }) => type)).toEqual(['stop_attempt', 'validate'])
     expect(bench.node('writer').state).toBe('waiting')
     bench.validate('collector')
     expect(bench.taken('prepare')).toMatchObject([
@@ -156,12 +157,8 @@ describe('cancelling', () => {
     bench.take()
     bench.tell({ type: 'cancelled', by: 'ada', reason: 'wrong plan' })
     expect(bench.states()).toEqual({ a: 'cancelled', b: 'cancelled', c: 'cancelled', d: 'cancelled' })
-    expect(bench.take().map(({ type }) => type)).toEqual([
-      'withdraw',
-      'clear_timer',
-      'clear_timer',
-      'stop_attempt',
-    ])
+    expect(bench.take().map(({ type }) => type)).toEqual(['withdraw', 'stop_attempt'])
+    expect(timersIn(bench.run)).toEqual([])
     expect(bench.run.head.outcome).toBeNull()
     expect(bench.tell({ type: 'cancelled', by: 'ada', reason: 'again' })).toMatchObject({
       refusal: { code: 'DUPLICATE' },
@@ -186,9 +183,7 @@ describe('cancelling', () => {
 
   it('happens when the whole run times out, which is a failure', () => {
     const bench = openBench({ a: {} }, { timeout: '1m' })
-    expect(bench.take()).toContainEqual(
-      expect.objectContaining({ type: 'set_timer', node: null, kind: 'run', at: 61_000 }),
-    )
+    expect(timersIn(bench.run)).toContainEqual({ at: 61_000, event: { type: 'run_timed_out' } })
     bench.start('a')
     expect(bench.tell({ type: 'run_timed_out' })).toMatchObject({ refusal: { code: 'STALE' } })
     bench.pass(60_000)

@@ -4,7 +4,6 @@ import {
   pendingEffects,
   type RunEvent,
   type RunEventType,
-  timersOf,
 } from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { createRun, loadRun } from '../../../src/runs/run.ts'
@@ -59,10 +58,6 @@ describe('a crash between the commit and its effects', () => {
           const pending = pendingEffects(world.run)
           for (const { key } of pending) expect(said).toContain(key)
           expect(new Set(pending.map(({ key }) => key)).size).toBe(pending.length)
-          const timers = [...world.run.nodes.values()].flatMap((node) =>
-            Object.entries(timersOf(node)).map(([kind, at]) => `${node.name} ${kind} ${at}`),
-          )
-          expect([...world.timers].map(([name, { at }]) => `${name} ${at}`).sort()).toEqual(timers.sort())
         }
       }),
       { numRuns: 60 },
@@ -136,7 +131,6 @@ const FIELDS: { [T in RunEventType]: fc.Arbitrary<Omit<Extract<RunEvent, { type:
     outputs: fc.constant([]),
     outputsHash: text,
     summary: text,
-    recoverable: flag,
   }),
   retry_due: fc.record({ node }),
   fixer_done: fc.record({ node, fix: number, fixed: flag, why: text }),
@@ -145,7 +139,6 @@ const FIELDS: { [T in RunEventType]: fc.Arbitrary<Omit<Extract<RunEvent, { type:
     ask: number,
     decision: fc.constantFrom('retry', 'fixed', 'skip', 'fail'),
     by: text,
-    comment: text,
   }),
   ask_expired: fc.record({ node }),
 }

@@ -8,8 +8,9 @@ it('keeps a timer that is set while the row of another is being stored', () => {
   const run = createRun({ id: 'run_1', plan, now: 0 })
   const timers = createRunTimers(run)
   const stall = (node: string, at: number) => {
-    run.nodes.set(node, { ...run.nodes.get(node)!, stallAt: at })
-    timers.set(at)
+    const changed = { ...run.nodes.get(node)!, stallAt: at }
+    run.nodes.set(node, changed)
+    timers.changed({ head: run.head, nodes: [changed] })
   }
   stall('slow', 1000)
   expect(timers.wanted()).toBe(1000)

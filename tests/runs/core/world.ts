@@ -2,10 +2,10 @@
 
 import {
   type Effect,
-  ON_DUE,
   type OutsideEffect,
   pendingEffects,
   type RunEvent,
+  timersIn,
 } from '../../../src/runs/core/events-and-effects.ts'
 import { reduce } from '../../../src/runs/core/reduce.ts'
 import { commit, type RunReduced } from '../../../src/runs/core/transition.ts'
@@ -63,7 +63,6 @@ export function openWorld(
   let run = first
   let now = 1_000_000
   let onDecision: (decided: Accepted) => void = () => {}
-  const timers = new Map<string, { at: number; happening: RunEvent }>()
   const questions = new Map<string, OfType<'ask_person'>>()
   const notices: OfType<'ask_person'>[] = []
   /** Live attempts, and all attempts so far. */
@@ -110,15 +109,6 @@ export function openWorld(
 
   function carryOut(effect: Effect): void {
     switch (effect.type) {
-      case 'set_timer': {
-        const { node, kind, at } = effect
-        const happening: RunEvent = kind === 'run' ? { type: 'run_timed_out' } : ON_DUE[kind](node!)
-        timers.set(`${node} ${kind}`, { at, happening })
-        return
-      }
-      case 'clear_timer':
-        timers.delete(`${effect.node} ${effect.kind}`)
-        return
       case 'ask_person':
         if (effect.awaits) questions.set(`${effect.node} ${effect.ask}`, effect)
         else notices.push(effect)
@@ -127,7 +117,6 @@ export function openWorld(
         questions.delete(`${effect.node} ${effect.ask}`)
         return
       case 'note':
-      case 'run_ended':
         return
       default:
         carryOutOutside(effect)
@@ -181,7 +170,6 @@ export function openWorld(
           outputs: [],
           outputsHash: outputsHash(node),
           summary: 'done',
-          recoverable: true,
         })
         return
       }
@@ -348,17 +336,15 @@ export function openWorld(
     if (decision === 'none') throw new Error('Nobody answers that')
     questions.delete(`${node} ${ask}`)
     take(answersTaken, node)
-    tell({ type: 'person_decided', node, ask, decision, by: 'ada', comment: '' })
+    tell({ type: 'person_decided', node, ask, decision, by: 'ada' })
   }
 
   /** On to the next timer. */
   function wait(): boolean {
-    const next = [...timers].sort(([, a], [, b]) => a.at - b.at)[0]
+    const [next] = timersIn(run).sort((a, b) => a.at - b.at)
     if (next === undefined) return false
-    timers.delete(next[0])
-    now = Math.max(now, next[1].at)
-    tell(next[1].happening)
-    return true
+    now = Math.max(now, next.at)
+    return tell(next.event).ok
   }
 
   /** kill -9 of the service, or the power fails: what is not stored is gone. */
@@ -403,7 +389,6 @@ export function openWorld(
     },
     notices,
     questions,
-    timers,
     begun,
     tell,
     step,
