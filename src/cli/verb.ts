@@ -1,5 +1,4 @@
-import { findTeamLocation, type TeamLocation } from './connection/connection.ts'
-import { readArguments } from './connection/send-command.ts'
+import { findTeamLocation, readArguments, type TeamLocation } from './connection/connection.ts'
 import { noSuchOption, seeHelp, usage } from './errors.ts'
 import { fitted, table } from './output/layout.ts'
 import { paint, plainLine, print, printJson, remark } from './output/print.ts'

@@ -273,6 +273,39 @@ function joinChunks(rest: Buffer): string | undefined {
   }
 }
 
+/** Finds an option by the typed word and, after two dashes, its name; throws if there is none. A flag has no `value`. */
+type FindOption = (
+  word: string,
+  name: string | undefined,
+) => { name: string; value?: string } | Promise<{ name: string; value?: string }>
+
+/** Splits a command line into words and options: `--key value`, `--key=value`, flags. `--` ends the options. */
+export async function readArguments(argv: readonly string[], find: FindOption) {
+  const words: string[] = []
+  const options: [name: string, value: string | undefined][] = []
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at]!
+    if (word === '--') {
+      words.push(...argv.slice(at + 1))
+      break
+    }
+    if (word === '-' || !word.startsWith('-')) {
+      words.push(word)
+      continue
+    }
+    const [, typed, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
+    if (typed === 'token') throw (await errors()).tokenInArguments()
+    const { name, value: placeholder } = await find(word, typed)
+    const isFlag = placeholder === undefined
+    if (isFlag && attached !== undefined) throw (await errors()).takesNoValue(name)
+    const value = isFlag ? undefined : (attached ?? argv[++at])
+    if (!isFlag && (value === undefined || (attached === undefined && value.startsWith('--'))))
+      throw (await errors()).needsValue(name, placeholder)
+    options.push([name, value])
+  }
+  return { words, options }
+}
+
 /** The team that a command addresses: its orc.yaml and its state folder, each undefined if unknown. */
 export interface TeamLocation {
   readonly configFile?: string
