@@ -15,29 +15,9 @@ const hostile = fc
   .array(
     fc.oneof(
       fc.string({ unit: 'binary' }),
-      fc.constantFrom(
-        '\n',
-        '\r',
-        '\u001b[2J',
-        '\u009b1m',
-        '\u202e',
-        '\u2066',
-        '\u2028',
-        '\u0085',
-        '\\',
-        '\\n',
-        '\\(',
-      ),
-      fc.constantFrom(
-        '] [',
-        '→',
-        ' (confidence: 1)',
-        '(confidence: 0.5)',
-        ': ',
-        '\u{e0041}',
-        '\ud800',
-        '👩‍🚀',
-      ),
+      fc.constantFrom(...'\n \r \u001b[2J \u009b1m \u202e \u2066 \u2028 \u0085 \\ \\n \\('.split(' ')),
+      fc.constantFrom('] [', ' (confidence: 1)', ': ', ...'→ \u{e0041} \ud800 👩‍🚀'.split(' ')),
+      fc.constant('(confidence: 0.5)'),
     ),
     { maxLength: 6 },
   )

@@ -115,8 +115,9 @@ describe('an answer to a question', () => {
 
 describe('ORC_URL', () => {
   it('with an invalid address is refused by every verb, with an example', async () => {
-    const ran = await team.orc('inbox', { env: { ORC_URL: 'foo', ORC_TOKEN: 'orc_x' } })
-    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('"foo" is not a service address') })
+    await team.fails('inbox', 2, '"foo" is not a service address', {
+      env: { ORC_URL: 'foo', ORC_TOKEN: 'orc_x' },
+    })
   })
 })
 

@@ -39,8 +39,7 @@ describe('orc messages', () => {
   })
 
   it('explains the format of a time', async () => {
-    const ran = await team.orc('messages --since yesterday')
-    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('10m') })
+    await team.fails('messages --since yesterday', 2, '10m')
   })
 
   it('shows one message with every step of its delivery (C27)', async () => {
@@ -192,20 +191,12 @@ describe('orc audit verify and export', () => {
   it('exports text, and says that text cannot be verified', async () => {
     await team.orc('audit export --format text -o out.txt')
     expect(readFileSync(join(team.folder, 'out.txt'), 'utf8')).toMatch(/^\[.+\] \[.+\] TOKEN\.MINTED: /)
-    const ran = await team.orc('audit verify out.txt')
-    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('line 1 is not an audit entry') })
+    await team.fails('audit verify out.txt', 2, 'line 1 is not an audit entry')
   })
 
   it('names a missing file and a folder that is not writable', async () => {
-    const absent = await team.orc('audit verify nowhere.jsonl')
-    expect(absent).toMatchObject({
-      code: 7,
-      err: expect.stringContaining('nowhere.jsonl: no such file'),
-    })
-    expect(await team.orc('audit export -o nowhere/a.jsonl')).toMatchObject({
-      code: 7,
-      err: expect.stringContaining('orc: nowhere/a.jsonl: no such'),
-    })
+    await team.fails('audit verify nowhere.jsonl', 7, 'nowhere.jsonl: no such file')
+    await team.fails('audit export -o nowhere/a.jsonl', 7, 'orc: nowhere/a.jsonl: no such')
   })
 
   it('ends an export with the head, and prints it with --json', async () => {

@@ -17,10 +17,7 @@ afterEach(() => team.close())
 
 describe('a typo', () => {
   it('in a verb of two words suggests the right one', async () => {
-    expect(await team.orc('run shwo run_1')).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('Did you mean run show?'),
-    })
+    await team.fails('run shwo run_1', 2, 'Did you mean run show?')
   })
 
   it('in the name of an agent suggests the nearest name before listing all', async () => {
@@ -37,8 +34,7 @@ describe('a typo', () => {
     expect(slip).toMatchObject({ code: 2, out: '' })
     expect(slip.err).toContain('GitHub has no event "isues"')
     expect(slip.err).toContain('Did you mean issues?')
-    const whole = await team.orc('github replay opened.json --event issues.opened --dry-run')
-    expect(whole).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean issues?') })
+    await team.fails('github replay opened.json --event issues.opened --dry-run', 2, 'Did you mean issues?')
   })
 
   it('in the name of a shell lists the shells and nothing else', async () => {
@@ -52,10 +48,7 @@ describe('a typo', () => {
 describe('a hint', () => {
   it('for an unknown message says how to list messages', async () => {
     await team.start()
-    expect(await team.orc('message msg_99')).toMatchObject({
-      code: 7,
-      err: expect.stringContaining('`orc messages` lists them.'),
-    })
+    await team.fails('message msg_99', 7, '`orc messages` lists them.')
   })
 
   it('for an agent outside Orchub suggests only commands that work', async () => {

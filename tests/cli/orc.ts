@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
 import { type Orchub, type OrchubOptions, startOrchub } from '../../src/main.ts'
 import { programFile } from '../fakes/program.ts'
@@ -130,6 +130,11 @@ export function createTeamFolder(yaml = TEAM) {
     },
     orc: (args: string | readonly string[], options: RunOptions = {}) =>
       runOrc(folder, typeof args === 'string' ? args.split(' ') : args, options),
+    /** Expects the command to fail with this exit code and these words. */
+    async fails(args: string | readonly string[], code: number, words: string, options: RunOptions = {}) {
+      const ran = await runOrc(folder, typeof args === 'string' ? args.split(' ') : args, options)
+      expect({ code: ran.code, err: ran.err }).toEqual({ code, err: expect.stringContaining(words) })
+    },
     shell: (line: string, env: Record<string, string> = {}) => runShell(folder, line, env),
     begin: (args: string, options: RunOptions = {}) => startOrc(folder, args.split(' '), options),
     async token(agent: string): Promise<string> {

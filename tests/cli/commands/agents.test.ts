@@ -47,7 +47,7 @@ describe('orc init', () => {
 
   it('replaces a file only with --force, and can only print', async () => {
     const before = readFileSync(team.configFile, 'utf8')
-    expect(await team.orc('init')).toMatchObject({ code: 1, err: expect.stringContaining('--force') })
+    await team.fails('init', 1, '--force')
     expect((await team.orc('init --print')).out).toContain('agents:')
     expect(readFileSync(team.configFile, 'utf8')).toBe(before)
     expect((await team.orc('init --force')).code).toBe(0)
@@ -87,7 +87,7 @@ describe('the verbs for one agent', () => {
     await expect.poll(session).toBe('idle')
     expect((await team.orc('stop Player --reason done')).code).toBe(0)
     await expect.poll(session).toBe('exited')
-    expect(await team.orc('stop Player')).toMatchObject({ code: 1, err: expect.stringContaining('spawn') })
+    await team.fails('stop Player', 1, 'spawn')
     expect((await team.orc('spawn Player')).code).toBe(0)
     await expect.poll(session).toBe('idle')
     expect((await team.orc('pause player')).code).toBe(0)
@@ -103,10 +103,7 @@ describe('the verbs for one agent', () => {
     writeFileSync(team.configFile, SCRIPTED)
     await team.start()
     expect((await team.orc('logs Player')).code).toBe(0)
-    expect(await team.orc('logs Master')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('not running'),
-    })
+    await team.fails('logs Master', 1, 'not running')
     expect(await team.orc('attach Player')).toMatchObject({ err: expect.stringContaining('no terminal') })
     expect((await team.orc('logs Player -n many')).code).toBe(2)
   })

@@ -95,10 +95,6 @@ describe('orc scan (S0.22)', () => {
     expect((await team.orc('scan', { input: bad })).code).toBe(0)
     expect((await team.orc('scan --strict', { input: bad })).code).toBe(1)
     expect((await team.orc('scan --strict', { input: '`<orc-command name="list_agents"/>`' })).code).toBe(0)
-    const missing = await team.orc('scan nowhere.txt')
-    expect(missing).toMatchObject({
-      code: 7,
-      err: expect.stringContaining('nowhere.txt: no such file'),
-    })
+    await team.fails('scan nowhere.txt', 7, 'nowhere.txt: no such file')
   })
 })

@@ -39,8 +39,7 @@ describe('orc rules explain', () => {
   it('explains actions, and knows their names', async () => {
     expect((await team.orc('rules explain Master Worker spawn_agent')).out).toMatch(/^ask /)
     expect((await team.orc('rules explain Worker Master spawn_agent')).out).toMatch(/^deny /)
-    const ran = await team.orc('rules explain Worker Master spwan_agent')
-    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean spawn_agent?') })
+    await team.fails('rules explain Worker Master spwan_agent', 2, 'Did you mean spawn_agent?')
   })
 
   it('asks the running service for the rules in force', async () => {
@@ -84,15 +83,11 @@ describe('orc rules check', () => {
   it('checks the settings of the runtimes too', async () => {
     const file = join(team.folder, 'script.yaml')
     writeFileSync(file, 'agents:\n  A: { runtime: scripted, with: { script: 7 } }\n')
-    expect(await team.orc(['rules', 'check', file])).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('script.yaml:2'),
-    })
+    await team.fails(['rules', 'check', file], 1, 'script.yaml:2')
   })
 
   it('reports the same as serve', async () => {
-    const ran = await team.orc(['serve', '--config', join(team.folder, 'bad.yaml')])
-    expect(ran).toMatchObject({ code: 1, err: expect.stringContaining('There is no agent "Mastr"') })
+    await team.fails(['serve', '--config', join(team.folder, 'bad.yaml')], 1, 'There is no agent "Mastr"')
   })
 })
 

@@ -58,7 +58,6 @@ describe('orc token', () => {
     expect((await team.orc('token list --json')).json()).toMatchObject([{ agent: 'Worker' }])
     expect((await team.orc('token revoke worker')).out).toBe('Revoked 1 token.\n')
     expect((await team.orc('token revoke worker')).code).toBe(7)
-    const asAgent = await team.orc('token Worker', { env: { ORC_TOKEN: 'orct_any' } })
-    expect(asAgent).toMatchObject({ code: 8, err: expect.stringContaining('identifies you as an agent') })
+    await team.fails('token Worker', 8, 'identifies you as an agent', { env: { ORC_TOKEN: 'orct_any' } })
   })
 })

@@ -75,8 +75,7 @@ describe('a service that does not run', () => {
   ])('without any team exits with 7: orc %s', async (args) => {
     const team = teamFolder()
     rmSync(team.configFile)
-    const ran = await team.orc(args)
-    expect(ran).toMatchObject({ code: 7, err: expect.stringContaining('There is no orc.yaml here') })
+    await team.fails(args, 7, 'There is no orc.yaml here')
     const named = await team.orc(`${args} --config missing.yaml --json`)
     expect(named.code).toBe(7)
     expect(named.json()).toMatchObject([
@@ -86,12 +85,8 @@ describe('a service that does not run', () => {
 
   it('does not hide a typo in a command', async () => {
     const team = teamFolder()
-    const mistyped = await team.orc('send-message --to Worker --priorty urgent hi')
-    expect(mistyped).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean --priority?') })
-    expect(await team.orc('send-message hi')).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('--to is missing'),
-    })
+    await team.fails('send-message --to Worker --priorty urgent hi', 2, 'Did you mean --priority?')
+    await team.fails('send-message hi', 2, '--to is missing')
     expect(await team.shell('orc send-message --to Worker < /dev/null')).toMatchObject({
       code: 2,
       err: expect.stringContaining('CONTENT is missing'),
@@ -136,8 +131,9 @@ describe('a service that does not run', () => {
 
   it('reports an invalid ORC_URL', async () => {
     const team = teamFolder()
-    const ran = await team.orc('list-agents', { env: { ORC_URL: 'ftp://x', ORC_TOKEN: 'x' } })
-    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Set ORC_URL to an address such as') })
+    await team.fails('list-agents', 2, 'Set ORC_URL to an address such as', {
+      env: { ORC_URL: 'ftp://x', ORC_TOKEN: 'x' },
+    })
   })
 })
 
@@ -148,8 +144,7 @@ describe("the operator's token", () => {
     const file = join(team.state, 'operator.token')
     chmodSync(file, 0o640)
     for (const args of ['send-message --to Worker hi', 'status']) {
-      const ran = await team.orc(args)
-      expect(ran).toMatchObject({ code: 8, err: expect.stringContaining(`chmod 600 ${file}`) })
+      await team.fails(args, 8, `chmod 600 ${file}`)
     }
     const env = { ORC_TOKEN: await team.token('Worker') }
     expect((await team.orc('list-agents', { env })).code).toBe(0)
@@ -159,8 +154,7 @@ describe("the operator's token", () => {
     const team = teamFolder()
     await team.start()
     rmSync(join(team.state, 'operator.token'))
-    const ran = await team.orc('list-agents')
-    expect(ran).toMatchObject({ code: 8, err: expect.stringContaining('No token found') })
+    await team.fails('list-agents', 8, 'No token found')
   })
 })
 
@@ -173,8 +167,7 @@ describe('a service on a Unix socket', () => {
     expect((await team.orc('messages')).out).toContain('Master → Worker')
     expect((await team.orc('audit --type message')).out).toContain('MESSAGE.ACCEPTED')
     expect((await team.orc('status --json')).json()).toMatchObject([{ agents: [{}, {}] }])
-    const absent = await team.orc('message msg_999')
-    expect(absent).toMatchObject({ code: 7, err: expect.stringContaining('NOT_FOUND') })
+    await team.fails('message msg_999', 7, 'NOT_FOUND')
   })
 })
 

@@ -288,8 +288,7 @@ describe('the sender of a command (C3)', () => {
 
   it('cannot be another agent', async () => {
     const env = { ORC_TOKEN: await team.token('Worker') }
-    const ran = await team.orc('send-message --from Master --to Spy forged', { env })
-    expect(ran).toMatchObject({ code: 8, err: expect.stringContaining('You are Worker, not Master') })
+    await team.fails('send-message --from Master --to Spy forged', 8, 'You are Worker, not Master', { env })
     expect((await mailbox('Spy')).map(({ content }) => content)).not.toContain('forged')
   })
 

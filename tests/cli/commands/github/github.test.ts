@@ -102,8 +102,9 @@ describe('orc github replay --dry-run', () => {
     expect(await team.orc('github replay opened.json --dry-run')).toMatchObject({ code: 2 })
     expect(await team.orc('github replay opened.json --event Issues! --dry-run')).toMatchObject({ code: 2 })
     expect(await team.orc('github replay nowhere.json --event issues --dry-run')).toMatchObject({ code: 7 })
-    const bad = await team.orc(['github', 'replay', '-', '--event', 'issues', '--dry-run'], { input: '[]' })
-    expect(bad).toMatchObject({ code: 2, err: expect.stringContaining('is not a JSON object') })
+    await team.fails(['github', 'replay', '-', '--event', 'issues', '--dry-run'], 2, 'is not a JSON object', {
+      input: '[]',
+    })
   })
 })
 

@@ -79,10 +79,7 @@ describe('a verdict', () => {
   it('counts once, and only for an open request', async () => {
     const id = await hold('twice')
     await team.orc(`approve ${id}`)
-    expect(await team.orc(`reject ${id}`)).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('CONFLICT'),
-    })
+    await team.fails(`reject ${id}`, 1, 'CONFLICT')
     expect((await team.orc('approve req_9999')).code).toBe(7)
     expect((await team.orc('approve')).err).toContain('Usage: orc approve ID')
   })
@@ -90,10 +87,7 @@ describe('a verdict', () => {
   it("is the operator's, not an agent's", async () => {
     const id = await hold('my own')
     const env = { ORC_TOKEN: await team.token('Worker') }
-    expect(await team.orc(`approve ${id}`, { env })).toMatchObject({
-      code: 8,
-      err: expect.stringContaining('FORBIDDEN'),
-    })
+    await team.fails(`approve ${id}`, 8, 'FORBIDDEN', { env })
     expect(await contents('Spy')).not.toContain('my own')
   })
 

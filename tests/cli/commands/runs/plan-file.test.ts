@@ -147,7 +147,7 @@ describe('orc run', () => {
     ['run plan.yaml --dry-run --concurrency abc', '"abc" is not a valid number of agents'],
     ['run --resume run_1 --concurrency 10001', '"10001" is not a valid number of agents'],
   ])('reports options that cannot be combined: orc %s', async (args, why) => {
-    expect(await team.orc(args)).toMatchObject({ code: 2, err: expect.stringContaining(why) })
+    await team.fails(args, 2, why)
   })
 
   it('reports an unknown run where nothing was run, and creates nothing', async () => {

@@ -103,8 +103,7 @@ describe('orc run in a pipe', () => {
     expect((await team.orc('runs')).out).toMatch(/^run_1 +running +0 of 2 /)
     const shown = (await team.orc('run show run_1')).out
     expect(shown).toMatch(/· after +waiting +for patient/)
-    const refused = await team.orc('workspace dissolve runs/run_1 --force')
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('run_1 is still running') })
+    await team.fails('workspace dissolve runs/run_1 --force', 1, 'run_1 is still running')
     const watching = team.begin('run --resume run_1')
     await watching.shows('patient running')
     expect((await team.orc('run cancel run_1 --reason enough')).out).toBe('run_1 is being cancelled.\n')
@@ -219,7 +218,7 @@ describe('orc run without a service', () => {
     expect((await team.orc('workspace runs/run_1')).out).toMatch(/^first +completed .*\nsecond +completed /)
     const one = await team.orc('workspace runs/run_1/second --json')
     expect(one.json()).toMatchObject([{ name: 'second', state: 'completed' }])
-    expect(await team.orc('run show run_9')).toMatchObject({ code: 7, err: expect.stringContaining('run_9') })
+    await team.fails('run show run_9', 7, 'run_9')
     const asAgent = await team.orc('runs', { env: { ORC_TOKEN: 'orc_x' } })
     expect(asAgent).toMatchObject({ code: 5, out: '' })
   })

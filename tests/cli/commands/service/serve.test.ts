@@ -61,10 +61,7 @@ describe('orc serve', () => {
   })
 
   it('reports an invalid port', async () => {
-    expect(await team.orc('serve --port many')).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('"many" is not a valid port'),
-    })
+    await team.fails('serve --port many', 2, '"many" is not a valid port')
     const server = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as { port: number }
@@ -74,11 +71,7 @@ describe('orc serve', () => {
   })
 
   it('says what to do without an orc.yaml', async () => {
-    const ran = await team.orc('serve --config missing.yaml')
-    expect(ran).toMatchObject({
-      code: 7,
-      err: expect.stringContaining('agents: { Master: {}, Worker: { parent: Master } }'),
-    })
+    await team.fails('serve --config missing.yaml', 7, 'agents: { Master: {}, Worker: { parent: Master } }')
   })
 })
 

@@ -63,7 +63,7 @@ describe('orc demo', () => {
 
   it('leaves a running demo alone', async () => {
     const { child, ended, socket } = await startDemo()
-    expect(await team.orc('demo')).toMatchObject({ code: 1, err: expect.stringContaining('STORE_LOCKED') })
+    await team.fails('demo', 1, 'STORE_LOCKED')
     expect(isServed(socket)).toBe(true)
     child.kill('SIGTERM')
     expect((await ended).code).toBe(0)

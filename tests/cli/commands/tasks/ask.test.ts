@@ -274,10 +274,7 @@ describe('orc ask (S2.9)', () => {
 
   it('says what is missing or wrong', async () => {
     await openByHand()
-    expect(await team.orc('ask')).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('QUESTION is missing'),
-    })
+    await team.fails('ask', 2, 'QUESTION is missing')
     expect(await team.orc('ask --resume task_1 What?')).toMatchObject({ code: 2 })
     expect(await team.orc('ask --resume task_99')).toMatchObject({ code: 7 })
     expect(await team.orc('ask --agent Nobody What?')).toMatchObject({ code: 7 })
