@@ -3,8 +3,8 @@ import type { ShellShape } from '../protocol/registry.ts'
 import { exchange, openConnection, type TeamLocation } from './connection/connection.ts'
 import { dashed, noSuchCommand } from './errors.ts'
 import { fitted } from './output/layout.ts'
-import { paint, plain, print, printJson } from './output/print.ts'
-import { COMMON_OPTIONS, type Option, optionsText } from './verb.ts'
+import { plain, print, printJson } from './output/print.ts'
+import { COMMON_OPTIONS, helpPage, type Option } from './verb.ts'
 
 /** The part of JSON Schema that help and completion read. */
 interface FieldSchema {
@@ -111,23 +111,17 @@ export async function showCommandHelp(
 function commandHelp(command: CommandHelp): string {
   const { summary, example, body } = command
   const takesBody = body === undefined ? '' : ` [${body.toUpperCase()}|-]`
-  return [
-    `${paint('bold', 'Usage:')} orc ${verbOf(command)} [options]${takesBody}`,
-    '',
-    fitted(`${plain(summary)}.`),
-    ...(body === undefined
-      ? []
-      : [`${body.toUpperCase()} is --${dashed(body)}; - reads it from standard input.`]),
-    '',
-    paint('bold', 'Options:'),
-    fitted(optionsText(commandOptions(command))),
-    '',
-    paint('bold', 'Example:'),
+  const bodyNote = `${body?.toUpperCase()} is --${dashed(body ?? '')}; - reads it from standard input.`
+  const page = helpPage({
+    usage: `orc ${verbOf(command)} [options]${takesBody}`,
+    about: [`${plain(summary)}.`, ...(body === undefined ? [] : [bodyNote])],
+    options: commandOptions(command),
     // Definitions may write in_reply_to; help shows dashes everywhere.
-    `  ${plain(example).replace(/(?<=\s)--[a-z]\w*/g, dashed)}`,
-    '',
-    fitted('Sent as the agent whose token is in ORC_TOKEN, otherwise as the operator. Exit codes: orc help'),
-  ].join('\n')
+    examples: [plain(example).replace(/(?<=\s)--[a-z]\w*/g, dashed)],
+  })
+  const note =
+    'Sent as the agent whose token is in ORC_TOKEN, otherwise as the operator. Exit codes: orc help'
+  return `${page}\n\n${fitted(note)}`
 }
 
 /** A longer list of values would push the summaries of all options to the right. */

@@ -135,32 +135,33 @@ function verbFacts(verb: Verb) {
 }
 
 function verbHelp(verb: Verb, below: readonly Verb[]): string {
+  const also = table(
+    below.map((one) => [usageLine(one), one.summary]),
+    '  ',
+  )
   const about = [
-    `${paint('bold', 'Usage:')} ${usageLine(verb)}`,
-    '',
     `${verb.summary.charAt(0).toUpperCase()}${verb.summary.slice(1)}.`,
     ...(verb.details === undefined ? [] : ['', verb.details]),
-    ...(below.length === 0
-      ? []
-      : [
-          '',
-          paint('bold', 'Also:'),
-          table(
-            below.map((one) => [usageLine(one), one.summary]),
-            '  ',
-          ),
-        ]),
-    '',
-    paint('bold', 'Options:'),
-    optionsText([...(verb.options ?? []), ...COMMON_OPTIONS]),
-    '',
-  ].join('\n')
-  // Not wrapped, so that an example can be copied.
-  const examples = [
-    paint('bold', verb.examples.length === 1 ? 'Example:' : 'Examples:'),
-    ...verb.examples.map((example) => `  ${example}`),
+    ...(below.length === 0 ? [] : ['', paint('bold', 'Also:'), also]),
   ]
-  return [fitted(about), ...examples].join('\n')
+  const options = [...(verb.options ?? []), ...COMMON_OPTIONS]
+  return helpPage({ usage: usageLine(verb), about, options, examples: verb.examples })
+}
+
+/** The help of a verb or a command type. Examples aren't wrapped, so that they can be copied. */
+export function helpPage(page: {
+  usage: string
+  about: readonly string[]
+  options: readonly Option[]
+  examples: readonly string[]
+}): string {
+  const { usage, about, options, examples } = page
+  const head = [
+    ...[`${paint('bold', 'Usage:')} ${usage}`, '', ...about, ''],
+    ...[paint('bold', 'Options:'), table(options.flatMap(optionRows), '  '), ''],
+    paint('bold', examples.length === 1 ? 'Example:' : 'Examples:'),
+  ]
+  return [fitted(head.join('\n')), ...examples.map((example) => `  ${example}`)].join('\n')
 }
 
 /** The other verbs of the noun, for the verb that the bare noun runs. */
@@ -202,10 +203,6 @@ export async function runVerb(verb: Verb, argv: readonly string[], program: Prog
     },
     program,
   })
-}
-
-export function optionsText(options: readonly Option[]): string {
-  return table(options.flatMap(optionRows), '  ')
 }
 
 /** Choices get a line of their own unless the value or the summary already lists them. */

@@ -33,7 +33,7 @@ export const verb: Verb = {
 /** Starts the built-in team, then a plan, and prints what happens. */
 async function startDemo(folder: string, write: (line: string) => void): Promise<Orchub> {
   const stateFolder = join(folder, '.orc', 'demo')
-  const hasTmux = isOnPath('tmux')
+  const hasTmux = await isOnPath('tmux')
   const team = demoTeam(hasTmux ? inTerminals(stateFolder) : inProcess)
   const config = defineConfig(team, { env: { ORC_HOME: stateFolder } })
   if (hasTmux) await endLastDemo(config)

@@ -182,45 +182,37 @@ async function overview(
   const aliases = Object.entries(program.aliases).filter(
     ([alias, name]) => !alias.startsWith('-') && alias !== name.split(' ')[0],
   )
-  const lines = [
+  const section = (title: string, rows: readonly (readonly string[])[]) => [
+    ...['', paint('bold', title), table(rows, '  ')],
+  ]
+  return [
     `${paint('bold', `Orchub ${await program.version()}`)}: messages, tasks and rules for a team of AI agents`,
     '',
     `${paint('bold', 'Usage:')} orc COMMAND [options]`,
-    '',
-  ]
-  for (const [title, rows] of sections) {
-    lines.push(
-      paint('bold', title),
-      table(
+    ...sections.flatMap(([title, rows]) =>
+      section(
+        title,
         rows.map(({ usage, summary }) => [usage.padEnd(width), summary]),
-        '  ',
       ),
-      '',
-    )
-  }
-  lines.push(
-    paint('bold', 'Other names'),
-    `  ${aliases.map(([alias, name]) => `${alias} = ${name}`).join(', ')}`,
+    ),
+    ...section('Other names', [[aliases.map(([alias, name]) => `${alias} = ${name}`).join(', ')]]),
     '',
     'Every command has --help with its options and examples, --json, and --config FILE.',
-    '',
-    paint('bold', 'Environment'),
-    table(ENVIRONMENT, '  '),
-    '',
-    paint('bold', 'Exit codes'),
-    table(
+    ...section('Environment', ENVIRONMENT),
+    ...section(
+      'Exit codes',
       Object.values(EXIT_CODES).map(([code, meaning]) => [String(code).padStart(3), meaning]),
-      '  ',
     ),
-    '',
-    paint('bold', 'Examples'),
-    '  orc demo                                                 watch three scripted agents at work',
-    '  orc init && orc up                                       start a team of the programs installed here',
-    '  orc send Worker "Add 2 and 3"                            send a message to an agent',
-    '  orc audit --follow                                       follow everything that happens',
-  )
-  return lines.join('\n')
+    ...section('Examples', EXAMPLES),
+  ].join('\n')
 }
+
+const EXAMPLES = [
+  ['orc demo', 'watch three scripted agents at work'],
+  ['orc init && orc up', 'start a team of the programs installed here'],
+  ['orc send Worker "Add 2 and 3"', 'send a message to an agent'],
+  ['orc audit --follow', 'follow everything that happens'],
+]
 
 function upperFirst(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)

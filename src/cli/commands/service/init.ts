@@ -1,6 +1,7 @@
-import { accessSync, constants, existsSync, statSync, writeFileSync } from 'node:fs'
-import { basename, delimiter, join, resolve } from 'node:path'
+import { existsSync, writeFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
 import { AppError } from '../../../base/errors.ts'
+import { findExecutable } from '../../../programs/executable.ts'
 import { paint, print, printJson, warn } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
@@ -21,7 +22,7 @@ export const verb: Verb = {
       })
     }
     const file = join(folder, 'orc.yaml')
-    const facts = inspectProject(folder)
+    const facts = await inspectProject(folder)
     const text = teamFile(facts)
     if (flag('print')) return show({ file, text }, () => text.trimEnd())
     try {
@@ -157,24 +158,17 @@ const KNOWN: readonly InstalledProgram[] = [
   { program: 'opencode', title: 'opencode', command: 'opencode' },
 ]
 
-function inspectProject(folder: string): ProjectFacts {
-  return {
-    project: basename(folder),
-    isGit: existsSync(join(folder, '.git')),
-    programs: KNOWN.filter(({ command }) => isOnPath(command)),
-    hasTmux: isOnPath('tmux'),
-  }
+async function inspectProject(folder: string): Promise<ProjectFacts> {
+  const programs: InstalledProgram[] = []
+  for (const program of KNOWN) if (await isOnPath(program.command)) programs.push(program)
+  const isGit = existsSync(join(folder, '.git'))
+  return { project: basename(folder), isGit, programs, hasTmux: await isOnPath('tmux') }
 }
 
-export function isOnPath(command: string): boolean {
-  return (process.env.PATH ?? '').split(delimiter).some((folder) => {
-    if (folder === '') return false
-    try {
-      const file = join(folder, command)
-      accessSync(file, constants.X_OK)
-      return statSync(file).isFile()
-    } catch {
-      return false
-    }
-  })
+export async function isOnPath(command: string): Promise<boolean> {
+  const query = { command, cwd: process.cwd(), path: process.env.PATH }
+  return await findExecutable(query).then(
+    () => true,
+    () => false,
+  )
 }
