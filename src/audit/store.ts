@@ -89,19 +89,11 @@ function escapeLike(text: string): string {
 /** Streams entries, oldest first: the log may be far larger than memory. */
 export function streamAudit(store: Store, query: AuditQuery): AsyncIterable<AuditRow> {
   const { where, params } = conditions(store.daemon, query)
-  if (query.limit === undefined)
-    return store.stream<AuditRow>(`SELECT * FROM audit WHERE ${where} ORDER BY seq`, params)
-  if (query.newest === true) {
-    const newest = `SELECT * FROM audit WHERE ${where} ORDER BY seq DESC LIMIT ?`
-    return store.stream<AuditRow>(`SELECT * FROM (${newest}) AS newest ORDER BY seq`, [
-      ...params,
-      query.limit,
-    ])
-  }
-  return store.stream<AuditRow>(`SELECT * FROM audit WHERE ${where} ORDER BY seq LIMIT ?`, [
-    ...params,
-    query.limit,
-  ])
+  const { limit } = query
+  const all = `SELECT * FROM audit WHERE ${where} ORDER BY seq`
+  if (limit === undefined) return store.stream<AuditRow>(all, params)
+  const sql = query.newest ? `SELECT * FROM (${all} DESC LIMIT ?) AS newest ORDER BY seq` : `${all} LIMIT ?`
+  return store.stream<AuditRow>(sql, [...params, limit])
 }
 
 /** The entries of a task tree, oldest first, with the halts and resumes since it began. */
