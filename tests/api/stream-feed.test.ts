@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   eventsIn,
   openStream,
@@ -9,6 +9,9 @@ import {
 } from '../harness/service.ts'
 
 let service: TestService
+beforeEach(async () => {
+  service = await openTestService()
+})
 afterEach(() => service.close())
 
 const open = (query = '', token = service.tokens.operator, headers: Record<string, string> = {}) =>
@@ -21,7 +24,6 @@ const head = () => service.entries.at(-1)!.seq
 
 describe('GET /api/v1/events', () => {
   it('sends new entries only, unless more are requested', async () => {
-    service = await openTestService()
     await send('Master', 'Worker', 'old')
     const stream = await open()
     expect(stream.headers['content-type']).toBe('text/event-stream')
@@ -35,7 +37,6 @@ describe('GET /api/v1/events', () => {
   })
 
   it('begins with its position, so that even a reader that got no event can resume', async () => {
-    service = await openTestService()
     await send('Master', 'Worker', 'old')
     const stream = await open()
     await stream.until((text) => text.includes('\n\n'))
@@ -51,7 +52,6 @@ describe('GET /api/v1/events', () => {
       (seq: number) => open('?after=0', service.tokens.operator, { 'last-event-id': String(seq) }),
     ],
   ])('resumes with %s', async (_, resume) => {
-    service = await openTestService()
     for (let count = 0; count < 5; count++) await send('Master', 'Worker', 'x')
     const from = head() - 3
     const stream = await resume(from)
@@ -63,7 +63,6 @@ describe('GET /api/v1/events', () => {
   })
 
   it('has no gaps and no duplicates while others write and the reader reconnects', async () => {
-    service = await openTestService()
     let isWriting = true
     const writing = (async () => {
       for (let round = 0; round < 60; round++) {
@@ -90,7 +89,6 @@ describe('GET /api/v1/events', () => {
   })
 
   it('lets a slow reader catch up from the store, and buffers nothing for it in memory', async () => {
-    service = await openTestService()
     const stream = await open('?after=0')
     await stream.until((text) => text.includes('\n\n'))
     stream.answer.pause()
@@ -109,7 +107,6 @@ describe('GET /api/v1/events', () => {
   })
 
   it('shows an agent public entries and those it is a party to, live and from the store', async () => {
-    service = await openTestService()
     const note = (kind: 'public' | 'internal' | 'private', actor: string) =>
       service.store.write((tx) =>
         tx.audit({ type: 'test.note', class: kind, actor, text: `${kind} of ${actor}` }),
@@ -136,7 +133,6 @@ describe('GET /api/v1/events', () => {
   })
 
   it('refuses the id of an event that does not exist', async () => {
-    service = await openTestService()
     const ahead = await service.get('/api/v1/events?after=99999')
     expect([ahead.status, ahead.json.code]).toEqual([409, 'CONFLICT'])
     for (const id of ['x', '-1', '1e3', '99999999999999999999']) {
@@ -146,7 +142,6 @@ describe('GET /api/v1/events', () => {
   })
 
   it('ends at once when its token is revoked, and at the next event for an agent that left the team', async () => {
-    service = await openTestService()
     const revoked = await open('', service.tokens.worker)
     const left = await open('', service.tokens.other)
     await service.call('DELETE', '/api/v1/tokens/Worker')
@@ -160,7 +155,6 @@ describe('GET /api/v1/events', () => {
   })
 
   it('sends a heartbeat every 15 s', async () => {
-    service = await openTestService()
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
       const stream = await open()
@@ -174,7 +168,6 @@ describe('GET /api/v1/events', () => {
   })
 
   it('survives readers that disconnect in the middle', async () => {
-    service = await openTestService()
     const sockets = Array.from({ length: 20 }, () => {
       const socket = connect(service.port, '127.0.0.1')
       socket.on('error', () => {})
