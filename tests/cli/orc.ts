@@ -137,6 +137,11 @@ export function createTeamFolder(yaml = TEAM) {
     },
     shell: (line: string, env: Record<string, string> = {}) => runShell(folder, line, env),
     begin: (args: string, options: RunOptions = {}) => startOrc(folder, args.split(' '), options),
+    /** All messages to an agent, oldest first. */
+    async mailbox(agent: string) {
+      const { out } = await runOrc(folder, ['query-mailbox', '--agent', agent, '--filter', 'all', '--json'])
+      return JSON.parse(out).details.messages as Record<'id' | 'title' | 'content' | 'delivery', string>[]
+    },
     async token(agent: string): Promise<string> {
       return (await running!.engine.tokens.mint(agent)).token
     },

@@ -27,24 +27,22 @@ beforeAll(async () => {
   await team.start({ commands: [{ definition: measure, handler: { handle } }] })
 })
 
-async function mailbox(agent: string) {
-  const { out } = await team.orc(`query-mailbox --agent ${agent} --filter all --json`)
-  return JSON.parse(out).details.messages as Record<'id' | 'title' | 'content' | 'delivery', string>[]
-}
-
 describe('the shell form of a command (S1.17)', () => {
   it('sends a message and says that it is queued, not that it was read (C27)', async () => {
     const options = ['--from', 'Master', '--to', 'worker', '--title', 'Sum']
     const ran = await team.orc(['send-message', ...options, 'What is 15 + 27?'])
     expect(ran).toMatchObject({ code: 0, err: '' })
     expect(ran.out).toMatch(/^delivered: msg_\d+, in the mailbox of Worker \(delivery: queued\)\n$/)
-    expect((await mailbox('Worker')).at(-1)).toMatchObject({ title: 'Sum', content: 'What is 15 + 27?' })
+    expect((await team.mailbox('Worker')).at(-1)).toMatchObject({ title: 'Sum', content: 'What is 15 + 27?' })
   })
 
   it('accepts --key=value, joins words, and leaves everything after -- alone', async () => {
     const ran = await team.orc(['send-message', '--to=Worker', '--title=--odd', '--', '--not', 'an option'])
     expect(ran.code).toBe(0)
-    expect((await mailbox('Worker')).at(-1)).toMatchObject({ title: '--odd', content: '--not an option' })
+    expect((await team.mailbox('Worker')).at(-1)).toMatchObject({
+      title: '--odd',
+      content: '--not an option',
+    })
   })
 
   it('prints the receipt with --json, and nothing else', async () => {
@@ -68,14 +66,14 @@ describe('the shell form of a command (S1.17)', () => {
   ])('reads the body from standard input, unchanged but for one final line end: %j', async (end, kept) => {
     const text = 'first line\n\n  "quoted" <tag> ünïcode 🧮'
     await team.orc(['send-message', '--to', 'Worker', '-'], { input: text + end })
-    expect((await mailbox('Worker')).at(-1)?.content).toBe(text + kept)
+    expect((await team.mailbox('Worker')).at(-1)?.content).toBe(text + kept)
   })
 
   it('reads the body from a pipe or a redirected file if none is given', async () => {
     expect((await team.shell('echo piped | orc send-message --to Worker')).code).toBe(0)
-    expect((await mailbox('Worker')).at(-1)?.content).toBe('piped')
+    expect((await team.mailbox('Worker')).at(-1)?.content).toBe('piped')
     expect((await team.shell('orc send-message --to Worker < orc.yaml')).code).toBe(0)
-    expect((await mailbox('Worker')).at(-1)?.content).toContain('agents:')
+    expect((await team.mailbox('Worker')).at(-1)?.content).toContain('agents:')
     const nothing = await team.shell('orc send-message --to Worker < /dev/null')
     expect(nothing).toMatchObject({ code: 2, err: expect.stringContaining('CONTENT is missing') })
   })
@@ -121,7 +119,7 @@ describe('the shell form of a command (S1.17)', () => {
   })
 
   it('refuses an unknown option and sends nothing', async () => {
-    const before = await mailbox('Worker')
+    const before = await team.mailbox('Worker')
     for (const [args, said] of [
       ['send-message --to Worker --priorty urgent hi', 'Did you mean --priority?'],
       ['send-message --to Worker --colour red hi', 'has no option --colour'],
@@ -132,7 +130,7 @@ describe('the shell form of a command (S1.17)', () => {
     ] as const) {
       expect(await team.orc(args)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(said) })
     }
-    expect(await mailbox('Worker')).toEqual(before)
+    expect(await team.mailbox('Worker')).toEqual(before)
   })
 
   it('accepts field names with dashes and underscores, in any case (S0.4)', async () => {
@@ -200,7 +198,7 @@ describe('the shell form of a command (S1.17)', () => {
   it('uses the first line of the text as the title of orc send', async () => {
     const long = 'a'.repeat(100)
     expect(await team.orc(['send', 'Worker', `\n${long}\nmore`])).toMatchObject({ code: 0 })
-    expect((await mailbox('Worker')).at(-1)).toMatchObject({ title: 'a'.repeat(80) })
+    expect((await team.mailbox('Worker')).at(-1)).toMatchObject({ title: 'a'.repeat(80) })
   })
 })
 
@@ -283,13 +281,13 @@ describe('the sender of a command (C3)', () => {
   it('is the agent whose token is in ORC_TOKEN', async () => {
     const env = { ORC_TOKEN: await team.token('Master') }
     await team.orc('send-message --to Worker hi', { env })
-    expect((await mailbox('Worker')).at(-1)).toMatchObject({ from: 'Master' })
+    expect((await team.mailbox('Worker')).at(-1)).toMatchObject({ from: 'Master' })
   })
 
   it('cannot be another agent', async () => {
     const env = { ORC_TOKEN: await team.token('Worker') }
     await team.fails('send-message --from Master --to Spy forged', 8, 'You are Worker, not Master', { env })
-    expect((await mailbox('Spy')).map(({ content }) => content)).not.toContain('forged')
+    expect((await team.mailbox('Spy')).map(({ content }) => content)).not.toContain('forged')
   })
 
   it('is not the operator if ORC_TOKEN is empty or wrong', async () => {
@@ -309,11 +307,11 @@ describe('mailbox-check', () => {
     await team.orc('send-message --to Spy --title Hello first')
     const kept = await team.orc('mailbox-check --no-ack', { env })
     expect(kept.out).toContain('first')
-    expect((await mailbox('Spy')).at(-1)?.delivery).toBe('written')
+    expect((await team.mailbox('Spy')).at(-1)?.delivery).toBe('written')
     await team.orc('send-message --to Spy second')
     const checked = await team.orc('mailbox-check', { env })
     expect(checked).toMatchObject({ code: 0, out: expect.stringContaining('second') })
-    expect((await mailbox('Spy')).at(-1)?.delivery).toBe('read')
+    expect((await team.mailbox('Spy')).at(-1)?.delivery).toBe('read')
     expect((await team.orc('mailbox-check', { env })).out).toContain('No new messages')
   })
 
@@ -323,6 +321,6 @@ describe('mailbox-check', () => {
     const { child, ended } = team.begin('mailbox-check --json', { env })
     child.stdout.destroy()
     expect(await ended).toMatchObject({ code: 0, err: '' })
-    expect((await mailbox('Spy')).at(-1)?.delivery).toBe('written')
+    expect((await team.mailbox('Spy')).at(-1)?.delivery).toBe('written')
   })
 })

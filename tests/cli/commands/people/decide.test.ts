@@ -11,12 +11,7 @@ async function hold(text: string): Promise<string> {
   return receipt!.request_id
 }
 
-async function contents(agent: string): Promise<string[]> {
-  const [receipt] = (await team.orc(`query-mailbox --agent ${agent} --filter all --json`)).json() as {
-    details: { messages: { content: string }[] }
-  }[]
-  return receipt!.details.messages.map(({ content }) => content)
-}
+const contents = async (agent: string) => (await team.mailbox(agent)).map(({ content }) => content)
 
 describe('orc inbox (C9)', () => {
   it('says that nothing needs attention', async () => {

@@ -36,12 +36,7 @@ async function ask(...more: string[]): Promise<string> {
   return (ran.json() as { details: { request_id: string } }[])[0]!.details.request_id
 }
 const as = (name: string, args: string[]) => team.orc(args, { env: env[name]! })
-async function lastTold(): Promise<string> {
-  const [receipt] = (await team.orc('query-mailbox --agent Worker --filter all --json')).json() as {
-    details: { messages: { content: string }[] }
-  }[]
-  return receipt!.details.messages.at(-1)!.content
-}
+const lastTold = async () => (await team.mailbox('Worker')).at(-1)!.content
 
 describe('orc token PERSON', () => {
   it("is listed as a person's, and refused to a viewer", async () => {
