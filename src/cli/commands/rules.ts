@@ -20,20 +20,13 @@ export const show: Verb = {
   name: 'rules show',
   summary: 'show the rules and permissions in orc.yaml, with line numbers',
   examples: ['orc rules show', 'orc rules show --json', 'orc rules explain Worker Master'],
-  async run({ location, json }) {
+  async run({ location, show }) {
     const config = await loadTeam(location)
-    const { rules, permissions, approvals } = config
-    if (json) {
-      const agents = config.agents.map(({ name, parent, send, receive, permissions }) => ({
-        name,
-        parent,
-        send,
-        receive,
-        permissions,
-      }))
-      printJson({ file: config.file, rules, permissions, approvals, agents })
-    } else print(fitted(rulesText(config)))
-    return 0
+    const { file, rules, permissions, approvals } = config
+    const agents = config.agents.map(({ name, parent, send, receive, permissions: own }) => {
+      return { name, parent, send, receive, permissions: own }
+    })
+    return show({ file, rules, permissions, approvals, agents }, () => fitted(rulesText(config)))
   },
 }
 
