@@ -157,8 +157,13 @@ export function helpPage(page: {
 }): string {
   const { usage, about, options, examples } = page
   const head = [
-    ...[`${paint('bold', 'Usage:')} ${usage}`, '', ...about, ''],
-    ...[paint('bold', 'Options:'), table(options.flatMap(optionRows), '  '), ''],
+    `${paint('bold', 'Usage:')} ${usage}`,
+    '',
+    ...about,
+    '',
+    paint('bold', 'Options:'),
+    table(options.flatMap(optionRows), '  '),
+    '',
     paint('bold', examples.length === 1 ? 'Example:' : 'Examples:'),
   ]
   return [fitted(head.join('\n')), ...examples.map((example) => `  ${example}`)].join('\n')

@@ -22,9 +22,8 @@ describe('parseSince', () => {
     expect(parseSince(text, now)?.toISOString()).toBe(expected)
   })
 
-  it.each([
-    ...['', '10 m', ...'10 m -10m 1.5h 10y yesterday 2026 2026-13-01 2026-02-31 2026-02-01T25:00'.split(' ')],
-  ])('refuses %j', (text) => {
+  const refused = '10 m -10m 1.5h 10y yesterday 2026 2026-13-01 2026-02-31 2026-02-01T25:00'.split(' ')
+  it.each(['', '10 m', ...refused])('refuses %j', (text) => {
     expect(parseSince(text, now)).toBeUndefined()
   })
 

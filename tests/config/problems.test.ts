@@ -6,9 +6,9 @@ import { problemsOf } from './parse.ts'
 type Case = [name: string, yaml: string, place: string, message: string, hint?: string]
 
 /** A mistake in the second line, after a valid first one. */
-const second = (name: string, line: string, column: string, message: string, hint = ''): Case => [
-  ...([name, `agents: { A: {} }\n${line}`, `2:${column}`, message, hint] as const),
-]
+function second(name: string, line: string, column: string, message: string, hint = ''): Case {
+  return [name, `agents: { A: {} }\n${line}`, `2:${column}`, message, hint]
+}
 
 const syntax: Case[] = [
   ['a tab', 'agents:\n\tA: {}\n', '2:1', 'Tabs are not allowed', 'spaces'],

@@ -22,7 +22,9 @@ const team = sharedTeam()
 
 beforeAll(async () => {
   const handle = (_: unknown, fields: Record<string, unknown>) => ({
-    ...({ status: 'ok', result: `noted ${fields.reading} ${fields.unit}`, details: { fields } } as const),
+    status: 'ok' as const,
+    result: `noted ${fields.reading} ${fields.unit}`,
+    details: { fields },
   })
   await team.start({ commands: [{ definition: measure, handler: { handle } }] })
 })

@@ -183,7 +183,9 @@ async function overview(
     ([alias, name]) => !alias.startsWith('-') && alias !== name.split(' ')[0],
   )
   const section = (title: string, rows: readonly (readonly string[])[]) => [
-    ...['', paint('bold', title), table(rows, '  ')],
+    '',
+    paint('bold', title),
+    table(rows, '  '),
   ]
   return [
     `${paint('bold', `Orchub ${await program.version()}`)}: messages, tasks and rules for a team of AI agents`,
