@@ -141,7 +141,7 @@ async function open(action: RepositoryAction, aheadMs = 0) {
           ...{ kind: 'approval', purpose: 'command', asker: 'Triage', question: '', reason: '' },
         })
         await decideHumanRequest(tx, request, { state: 'approved', by: 'ada', comment: null })
-        await changeAction(tx, key, { state: 'ready', request })
+        changeAction(tx, key, { state: 'ready', request })
       })
     },
     /** Processes due actions. Returns the time until the next one. */

@@ -1,15 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readHalt } from '../../src/halt/store.ts'
 import { openPostgresStore } from '../../src/store/postgres/open.ts'
-import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
+import { startPostgres } from '../fakes/postgres-server.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
 import { openTestEngine, type TestEngine } from '../harness/engine.ts'
 
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-})
-afterAll(() => server?.stop())
+const server = await startPostgres()
+afterAll(() => server.stop())
 
 const agent = { runtime: 'tmux' as const, program: 'any' as const, with: { command: 'true' } }
 

@@ -28,6 +28,16 @@ const delegate = async () => {
   await team.orders('delegate', { to: 'Lead', task: 'build it' })
   return 'task_1'
 }
+/** Halts while a message to Worker is being delivered; `under` settles that delivery. */
+const stopDuringDelivery = async () => {
+  await open()
+  const under = Promise.withResolvers<DeliveryResult>()
+  team.puppets.of('Worker').arrival = under.promise
+  await team.orders('send_message', { to: 'Worker', content: 'the first' })
+  const stopping = team.halt.stop('operator', undefined)
+  await team.settle()
+  return { under, stopping }
+}
 const deliveries = async (name: string) => (await team.mailOf(name)).map(({ delivery }) => delivery)
 
 describe('a halt (issue 4, §4)', () => {
@@ -186,12 +196,7 @@ describe('a halt (issue 4, §4)', () => {
 
 describe('a halt during other work', () => {
   it('withdraws a delivery that has not begun, and repeats it once afterwards', async () => {
-    await open()
-    const under = Promise.withResolvers<DeliveryResult>()
-    team.puppets.of('Worker').arrival = under.promise
-    await team.orders('send_message', { to: 'Worker', content: 'the first' })
-    const stopping = team.halt.stop('operator', undefined)
-    await team.settle()
+    const { under, stopping } = await stopDuringDelivery()
     expect(team.puppets.of('Worker').withdrawn).toEqual(['everything was stopped'])
     under.resolve({ state: 'queued', evidence: 'no longer wanted' })
     await team.settle()
@@ -207,12 +212,7 @@ describe('a halt during other work', () => {
   })
 
   it('interrupts a turn that was being delivered, once it has begun', async () => {
-    await open()
-    const under = Promise.withResolvers<DeliveryResult>()
-    team.puppets.of('Worker').arrival = under.promise
-    await team.orders('send_message', { to: 'Worker', content: 'the first' })
-    const stopping = team.halt.stop('operator', undefined)
-    await team.settle()
+    const { under, stopping } = await stopDuringDelivery()
     under.resolve({ state: 'submitted', evidence: 'it was too late' })
     await team.settle()
     expect((await stopping).interrupts).toEqual([{ agent: 'Worker', stopped: true, evidence: 'interrupted' }])
@@ -243,24 +243,6 @@ describe('a halt during other work', () => {
     team.puppets.of('Worker').become('busy')
     await team.settle()
     expect(team.puppets.of('Worker').interrupts).toBe(0)
-  })
-
-  it('takes effect before commands that wait for the disk', async () => {
-    await open()
-    const before = Array.from({ length: 10_000 }, (_, index) =>
-      team.say('Worker', 'send_message', { to: 'Lead', content: `message ${index}` }),
-    )
-    const stopping = team.halt.stop('operator', 'enough')
-    const seen: string[] = []
-    void stopping.then(() => seen.push('stopped'))
-    void before[256]!.then(() => seen.push('the next batch'))
-    const receipts = await Promise.all(before)
-    await stopping
-    expect(seen[0]).toBe('stopped')
-    const done = receipts.filter(({ status }) => status === 'delivered').length
-    expect(done).toBe(0)
-    expect(receipts.every((receipt) => 'code' in receipt && receipt.code === 'HALTED')).toBe(true)
-    expect(team.turns('Lead')).toBe(0)
   })
 
   it('that is requested twice keeps its first reason, and busy agents are interrupted again', async () => {

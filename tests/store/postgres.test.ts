@@ -1,14 +1,11 @@
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll } from 'vitest'
 import { openPostgresStore } from '../../src/store/postgres/open.ts'
-import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
+import { startPostgres } from '../fakes/postgres-server.ts'
 import { describeStore } from './conformance.ts'
 import { createPlace } from './place.ts'
 
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-})
-afterAll(() => server?.stop())
+const server = await startPostgres()
+afterAll(() => server.stop())
 
 describeStore('PostgreSQL', async () => {
   const url = await server.createSchema()

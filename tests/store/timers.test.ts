@@ -31,7 +31,7 @@ afterEach(async () => {
 
 const arm = (count: number, at = START) =>
   store.write(async (tx) => {
-    for (let n = 0; n < count; n++) await setTimer(tx, 'run', `task_${n}`, at + n)
+    for (let n = 0; n < count; n++) setTimer(tx, 'run', `task_${n}`, at + n)
   })
 const left = () => store.all<TimerRow>('SELECT * FROM timers ORDER BY due_at')
 

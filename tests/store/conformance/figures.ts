@@ -74,7 +74,7 @@ export function figureCases(here: Here) {
       now += 1000
     }
     await store.write(async (tx) => {
-      await insertWork(tx, {
+      insertWork(tx, {
         ...{ id: 'd1/triage', delivery: 'd1', role: 'triage', agent: 'Triage', repository: 'o/r', number: 1 },
         ...{ state: 'delegated', task: 7, after: null, needs: 'any', attempts: 0, delegation: '{}' },
       })
@@ -83,7 +83,7 @@ export function figureCases(here: Here) {
         ...{ action: '{"kind":"label","number":1,"label":"bug"}', confidence: 0.5, rationale: 'It crashes.' },
         ...{ state: 'asked', note: null },
       })
-      await storeFailureStreak(tx, 'Triage', { failures: 6, isSuspended: true })
+      storeFailureStreak(tx, 'Triage', { failures: 6, isSuspended: true })
     })
     const deliveries = (await readDeliveries(store, 10)).map(({ id }) => id)
     expect(deliveries).toEqual(['d2', 'd1'])

@@ -76,7 +76,7 @@ export function recordCases(here: Here) {
     const row = { halted_by: 'operator', reason: null, at: START, agents: '["Ada"]' }
     await first.write(async (tx) => {
       await storeHaltRow(tx, row)
-      await setTimer(tx, 'a', 'x', START + 10)
+      setTimer(tx, 'a', 'x', START + 10)
       await askPeople(tx, REQUEST)
     })
     await first.write((tx) => storeAgentsToNotify(tx, '["Ada","Ben"]'))
@@ -84,9 +84,9 @@ export function recordCases(here: Here) {
     const store = await here().open()
     expect(await readHalt(store)).toEqual({ ...row, agents: '["Ada","Ben"]' })
     await store.write(async (tx) => {
-      await endHalt(tx)
-      await postponeClocks(tx, 1000)
-      await storeAgentsToNotify(tx, '[]')
+      endHalt(tx)
+      postponeClocks(tx, 1000)
+      storeAgentsToNotify(tx, '[]')
     })
     expect(await readHalt(store)).toBeUndefined()
     expect(await nextDue(store)).toBe(START + 1010)
@@ -100,11 +100,11 @@ export function recordCases(here: Here) {
       ...{ not_before: null, last_error: null, sent: 0, dropped: 0, sent_at: null },
     }
     await store.write(async (tx) => {
-      await keepWebhook(tx, 'main', row)
-      await keepWebhook(tx, 'main', { ...row, failures: 2, last_error: '500' })
-      for (const seq of [5, 3, 4, 3]) await addToQueue(tx, 'main', 'chat', seq)
-      await addToQueue(tx, 'main', 'other', 1)
-      await countAttempt(tx, 'main', 'chat', 3)
+      keepWebhook(tx, 'main', row)
+      keepWebhook(tx, 'main', { ...row, failures: 2, last_error: '500' })
+      for (const seq of [5, 3, 4, 3]) addToQueue(tx, 'main', 'chat', seq)
+      addToQueue(tx, 'main', 'other', 1)
+      countAttempt(tx, 'main', 'chat', 3)
     })
     expect(await readWebhooks(store, 'main')).toEqual([{ ...row, failures: 2, last_error: '500' }])
     expect(await readWebhooks(store, 'another')).toEqual([])
@@ -159,8 +159,8 @@ export function recordCases(here: Here) {
     const earlierHead = JSON.stringify({ ...others, reportOwed: true })
     const earlierNode = JSON.stringify({ name: 'b', state: 'waiting', waitingFor: 1, kept: { attempt: 1 } })
     await store.write(async (tx) => {
-      await tx.run('UPDATE runs SET head = ?', [earlierHead])
-      await tx.run("UPDATE run_agents SET document = ? WHERE name = 'b'", [earlierNode])
+      tx.run('UPDATE runs SET head = ?', [earlierHead])
+      tx.run("UPDATE run_agents SET document = ? WHERE name = 'b'", [earlierNode])
     })
     expect(reportPending).toBe(false)
     expect(await readRunHead(store, id)).toEqual({ ...others, reportPending: true })
@@ -212,12 +212,12 @@ export function recordCases(here: Here) {
     const first = await here().open({ now: () => now })
     expect(await nextDue(first)).toBeUndefined()
     await first.write(async (tx) => {
-      await setTimer(tx, 'ack', 'Bob', START + 30)
-      await setTimer(tx, 'ack', 'Bob', START + 20)
-      await setTimer(tx, 'ack', 'Bob', START + 40)
-      await setTimer(tx, 'ack', 'Cleo', START + 25)
-      await setTimer(tx, 'expire', 'Bob', START + 10)
-      await clearTimer(tx, 'expire', 'Bob')
+      setTimer(tx, 'ack', 'Bob', START + 30)
+      setTimer(tx, 'ack', 'Bob', START + 20)
+      setTimer(tx, 'ack', 'Bob', START + 40)
+      setTimer(tx, 'ack', 'Cleo', START + 25)
+      setTimer(tx, 'expire', 'Bob', START + 10)
+      clearTimer(tx, 'expire', 'Bob')
     })
     await first.close()
 

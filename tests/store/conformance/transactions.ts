@@ -13,7 +13,7 @@ async function timers(store: Store): Promise<string[]> {
 }
 
 async function mark(tx: Tx, ref: string) {
-  await setTimer(tx, 'mark', ref, START)
+  setTimer(tx, 'mark', ref, START)
   tx.audit({ type: 'mark.set', class: 'internal', actor: 'orchestrator', text: ref })
 }
 
@@ -24,8 +24,8 @@ const FAULTS: Record<string, (tx: Tx) => Promise<unknown> | unknown> = {
   },
   'inserts a key twice': async (tx) => {
     const insert = `INSERT INTO timers (kind, ref, due_at) VALUES ('twice', 'twice', ?)`
-    await tx.run(insert, [1])
-    await tx.run(insert, [2])
+    tx.run(insert, [1])
+    tx.run(insert, [2])
   },
   'leaves out what may not be null': (tx) =>
     tx.run(`INSERT INTO timers (kind, ref) VALUES (?, ?)`, ['k', 'r']),

@@ -1,17 +1,14 @@
 import { inspect } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/base/errors.ts'
 import { nameFault } from '../../../src/store/postgres/fault.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { readAddress } from '../../../src/store/postgres/session.ts'
-import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
+import { startPostgres } from '../../fakes/postgres-server.ts'
 import { storeOptions } from '../place.ts'
 
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-})
-afterAll(() => server?.stop())
+const server = await startPostgres()
+afterAll(() => server.stop())
 
 async function faultOf(url: string): Promise<AppError> {
   const outcome = await openPostgresStore(url, storeOptions({})).catch((error: unknown) => error)

@@ -1,30 +1,26 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../../src/audit/entry.ts'
 import { findReceipt, storeReceipt } from '../../../src/commands/idempotency.ts'
 import { insertMessage, readMailbox } from '../../../src/messages/messages.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { openSession, readAddress } from '../../../src/store/postgres/session.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
-import { startTcpProxy, type TcpProxy } from '../../fakes/tcp-proxy.ts'
+import { startPostgres } from '../../fakes/postgres-server.ts'
+import { startTcpProxy } from '../../fakes/tcp-proxy.ts'
 import { send, storeOptions, verifyAudit } from '../place.ts'
 
-let server: PostgresServer
-let proxy: TcpProxy
+const server = await startPostgres({ durable: true })
+const proxy = await startTcpProxy(server.port)
+afterAll(async () => {
+  await proxy.close()
+  await server.stop()
+})
+
 let url: string
 let store: Store
-
-beforeAll(async () => {
-  server = await startPostgres({ durable: true })
-  proxy = await startTcpProxy(server.port)
-})
-afterAll(async () => {
-  await proxy?.close()
-  await server?.stop()
-})
 beforeEach(async () => {
   url = (await server.createSchema()).replace(`:${server.port}`, `:${proxy.port}`)
   store = await openPostgresStore(url, storeOptions({}))
@@ -91,7 +87,7 @@ describe('a lost connection', () => {
         await insertMessage(tx, { from: 'A', to: 'B', title: '', content: '', priority: 'low', hop: 0 })
         await killBackends()
         if (then === 'reads') await tx.get('SELECT 1 AS one')
-        else await tx.run('DELETE FROM timers')
+        else tx.run('DELETE FROM timers')
       }),
       send(store),
     ])
@@ -149,7 +145,7 @@ describe('a lost connection', () => {
 
   it('is never taken for the end of a stream', async () => {
     await store.write(async (tx) => {
-      for (let ref = 0; ref < 500; ref++) await tx.run(`INSERT INTO timers VALUES ('k', ?, 1)`, [String(ref)])
+      for (let ref = 0; ref < 500; ref++) tx.run(`INSERT INTO timers VALUES ('k', ?, 1)`, [String(ref)])
     })
     let rows = 0
     const reading = async () => {

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { readLog } from '../../../src/messages/messages.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
-import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
+import { startPostgres } from '../../fakes/postgres-server.ts'
 import { storeOptions } from '../place.ts'
 
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-})
-afterAll(() => server?.stop())
+const server = await startPostgres()
+afterAll(() => server.stop())
 
 /** Enough that the planner would not read all of them; some are one long thread. */
 const FILL = `

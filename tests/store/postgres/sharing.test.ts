@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { registerAgent } from '../../../src/agents/store.ts'
 import { findReceipt, storeReceipt } from '../../../src/commands/idempotency.ts'
 import { claimDeliveries } from '../../../src/messages/delivery-states.ts'
@@ -9,16 +9,13 @@ import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
 import type { SqlValue, Store, Tx } from '../../../src/store/store.ts'
 import { setTimer, takeDue } from '../../../src/store/timers.ts'
-import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
+import { startPostgres } from '../../fakes/postgres-server.ts'
 import { createPlace, type Place, START, send, verifyAudit } from '../place.ts'
 
-let server: PostgresServer
-let place: Place
+const server = await startPostgres()
+afterAll(() => server.stop())
 
-beforeAll(async () => {
-  server = await startPostgres()
-})
-afterAll(() => server?.stop())
+let place: Place
 beforeEach(async () => {
   const url = await server.createSchema()
   place = createPlace((options) => openPostgresStore(url, options), {
@@ -157,7 +154,7 @@ describe('daemons that share a database', () => {
   it('take each due timer and each message once, without waiting for each other', async () => {
     const stores = await eastAndWest()
     await stores[0].write(async (tx) => {
-      for (let ref = 0; ref < 10; ref++) await setTimer(tx, 'k', String(ref), START)
+      for (let ref = 0; ref < 10; ref++) setTimer(tx, 'k', String(ref), START)
     })
     for (let count = 0; count < 10; count++) await send(stores[0])
     const meet = meeting(2)
@@ -263,7 +260,7 @@ describe('a successor', () => {
     const old = await place.open(clock)
     now += 300
     const hanging = old.write(async (tx) => {
-      await tx.run('DELETE FROM timers')
+      tx.run('DELETE FROM timers')
       await server.query('SELECT pg_sleep(0.8)')
       await tx.get('SELECT 1 AS one')
     })

@@ -62,16 +62,6 @@ it('does not block the event loop during the sync', async () => {
   expect(await store.all(timers)).toHaveLength(2)
 })
 
-it('reports a disk that refuses the sync', async () => {
-  const store = await openStore()
-  disk.isHeld = true
-  const written = store.write((tx) => setTimer(tx, 'kind', 'one', 1))
-  await turn()
-  disk.isHeld = false
-  disk.waiting.pop()!(Object.assign(new Error('EIO: i/o error'), { code: 'EIO', syscall: 'fdatasync' }))
-  await expect(written).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-})
-
 it('confirms nothing after the disk failed once, because a later sync would hide the loss (C12)', async () => {
   const store = await openStore()
   store.throwIfFailed()
