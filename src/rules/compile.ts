@@ -32,10 +32,10 @@ export interface CompiledRule {
 type Matcher = (name: string) => boolean
 
 export function compileRules(policy: Policy): Rules {
-  const canonical = new Map(policy.agents.map((agent) => [fold(agent.name), agent]))
+  const canonical = new Map(policy.agents.map((agent) => [foldName(agent.name), agent]))
   const byName = new Map<string, Party>()
   policy.agents.forEach((agent, index) => {
-    const parent = agent.parent === undefined ? undefined : canonical.get(fold(agent.parent))
+    const parent = agent.parent === undefined ? undefined : canonical.get(foldName(agent.parent))
     const party: Party = {
       name: agent.name,
       index,
@@ -45,7 +45,7 @@ export function compileRules(policy: Policy): Rules {
       permissions: agent.permissions,
     }
     byName.set(agent.name, party)
-    byName.set(fold(agent.name), party)
+    byName.set(foldName(agent.name), party)
   })
   const { forbid, ask, allow } = policy.rules
   return {
@@ -61,11 +61,11 @@ export function compileRules(policy: Policy): Rules {
 /** Finds an agent by name, ignoring case (S0.10). */
 export function findParty(rules: Rules, name: string): Party | undefined {
   // Fold valid names only: Unicode would fold a Kelvin sign into "k".
-  return rules.byName.get(name) ?? (AGENT_NAME.test(name) ? rules.byName.get(fold(name)) : undefined)
+  return rules.byName.get(name) ?? (AGENT_NAME.test(name) ? rules.byName.get(foldName(name)) : undefined)
 }
 
 export function isOperator(name: string): boolean {
-  return name === OPERATOR || (name.length === OPERATOR.length && fold(name) === OPERATOR)
+  return name === OPERATOR || (name.length === OPERATOR.length && foldName(name) === OPERATOR)
 }
 
 /** Whether `party` is an ancestor of `other`. */
@@ -90,8 +90,6 @@ function compileList(list: string, rules: readonly Rule[]): CompiledRule[] {
 
 function matcher(who: Who): Matcher {
   if (who.includes(EVERYONE)) return () => true
-  const names = new Set(who.map(fold))
-  return (name) => names.has(fold(name))
+  const names = new Set(who.map(foldName))
+  return (name) => names.has(foldName(name))
 }
-
-const fold = foldName

@@ -201,18 +201,8 @@ export function asTx(
   audit: (draft: AuditDraft) => void,
   afterCommit: (effect: () => void) => void,
 ): Tx {
-  return {
-    now,
-    skipLocked: connection.skipLocked,
-    lockShared: connection.lockShared,
-    lockRow: connection.lockRow,
-    all: (sql, params) => connection.all(sql, params),
-    get: (sql, params) => connection.get(sql, params),
-    run: (sql, params) => connection.run(sql, params),
-    nextKey: (kind) => connection.nextKey(kind),
-    audit,
-    afterCommit,
-  }
+  const { skipLocked, lockShared, lockRow, all, get, run, nextKey } = connection
+  return { now, skipLocked, lockShared, lockRow, all, get, run, nextKey, audit, afterCommit }
 }
 
 /**
@@ -259,22 +249,16 @@ function addColumns(columns: SqlValue[], { entry, dataJson }: SealedEntry, at: n
     entry.confidence ?? null,
     dataJson,
     entry.hash,
-    rootIn(entry),
-    runIn(entry),
+    keyIn(entry, 'root', 'task'),
+    keyIn(entry, 'run_id', 'run'),
   )
   return columns
 }
 
-/** The root of the task tree an entry is about, copied from its data into an indexed column. */
-function rootIn({ data }: AuditEntry): number | null {
-  const root = data?.root
-  return typeof root === 'string' ? (parseId('task', root) ?? null) : null
-}
-
-/** The run an entry is about, copied in the same way. */
-function runIn({ data }: AuditEntry): number | null {
-  const run = data?.run_id
-  return typeof run === 'string' ? (parseId('run', run) ?? null) : null
+/** The root of the task tree or the run that an entry is about, copied from its data into an indexed column. */
+function keyIn({ data }: AuditEntry, field: string, kind: 'task' | 'run'): number | null {
+  const id = data?.[field]
+  return typeof id === 'string' ? (parseId(kind, id) ?? null) : null
 }
 
 export async function readHead(reader: Reader, chain: string): Promise<ChainHead | undefined> {

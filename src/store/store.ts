@@ -65,17 +65,12 @@ export interface Store extends Reader {
 }
 
 /** The part that each engine implements. It is small on purpose. */
-export interface StoreConnection extends Reader {
+export interface StoreConnection extends Omit<Tx, 'now' | 'audit' | 'afterCommit'> {
   readonly engine: 'sqlite' | 'postgres'
-  readonly skipLocked: string
-  readonly lockShared: string
-  readonly lockRow: string
   begin(): MaybePromise<void>
-  run(sql: string, params?: readonly SqlValue[]): void
   /** Resolves when the transaction is on disk. */
   commit(): MaybePromise<void>
   rollback(): MaybePromise<void>
-  nextKey(kind: IdKind): MaybePromise<number>
   /** Whether two daemons collided: the same unit of work may succeed when it runs again. */
   isCollision(error: unknown): boolean
 }
