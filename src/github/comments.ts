@@ -54,15 +54,12 @@ async function insertServiceAction(
   })
 }
 
-/** Everything that a comment about a failure needs. */
-type EscalationDeps = Pick<GithubDependencies, 'settings' | 'redact' | 'team'>
-
 /**
  * After the last attempt: tells people in the inbox, and on GitHub by mentioning the maintainers (S3.12, C7). The agent's
  * own words go to the inbox only: they may quote private text.
  */
 export async function escalateFailedWork(
-  { settings, redact }: EscalationDeps,
+  { settings, redact }: GithubDependencies,
   tx: Tx,
   { id, agent, repository, number }: GithubWork,
   error: TaskError,
@@ -85,7 +82,7 @@ export async function escalateFailedWork(
 
 /** Not called for the service's own comments, or a failing comment would cause another one. */
 export async function escalateFailedAction(
-  { settings, redact }: EscalationDeps,
+  { settings, redact }: GithubDependencies,
   tx: Tx,
   { agent, work, repository, number }: ActionRow,
   action: RepositoryAction,
@@ -100,7 +97,7 @@ export async function escalateFailedAction(
 
 /** Mentions the approvers, or the maintainers if no approver has a login (C9). The inbox has a notice already. */
 export async function escalateExpiredRequest(
-  { settings, team }: EscalationDeps,
+  { settings, team }: GithubDependencies,
   tx: Tx,
   { id: key, expires_at, created_at }: HumanRequestRow,
   { agent, repository, number }: ActionRow,

@@ -10,7 +10,7 @@ import { findTask } from '../tasks/tasks.ts'
 import { escalateFailedWork } from './comments.ts'
 import { afterOutcome, NO_FAILURES } from './core/policy.ts'
 import { readReport, type TaskError, taskError } from './core/report.ts'
-import { type Delegation, reportContextOf, requiresHitl } from './delegate-work.ts'
+import { type Delegation, reportContextOf } from './delegate-work.ts'
 import { AUDIT, fromAgent, type GithubDependencies, toAgent } from './dependencies.ts'
 import type { Proposals } from './proposals.ts'
 import { isConfidentialRole } from './roles.ts'
@@ -73,7 +73,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
       if (!(await endWork(tx, work.id, 'done'))) return
       await countOutcome(tx, work.agent, true)
       const { completion } = report
-      const proposed = report.proposals.length + report.byApproval.length
+      const proposed = report.proposals.length
       tx.audit({
         ...fromAgent(work.agent),
         type: AUDIT.success,
@@ -97,13 +97,9 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
           data: about,
         })
       }
-      const common = { work, rationale: completion.rationale, wantsReview: completion.requiresHumanReview }
-      for (const proposal of report.proposals) {
-        await proposals.propose(tx, { ...common, proposal, requiresHitl: requiresHitl(work) })
-      }
-      for (const proposal of report.byApproval) {
-        await proposals.propose(tx, { ...common, proposal, requiresHitl: true })
-      }
+      const { rationale, requiresHumanReview: wantsReview } = completion
+      for (const proposal of report.proposals)
+        await proposals.propose(tx, { work, proposal, rationale, wantsReview })
     }
     await delegation.continueAfter(tx, work, isSuccess)
   }

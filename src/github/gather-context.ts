@@ -57,12 +57,7 @@ interface RepositoryDocs {
   readonly excerpts: readonly ContextExcerpt[]
 }
 
-export function createContextReader({
-  store,
-  github,
-  clock,
-  redact,
-}: Pick<GithubDependencies, 'store' | 'github' | 'clock' | 'redact'>) {
+export function createContextReader({ store, github, clock, redact }: GithubDependencies) {
   const docsCache = new Map<string, { at: number; docs: RepositoryDocs }>()
   // Redacted before the cut, which could otherwise split a secret and leave half of it.
   const cut = (text: string, length: number) => shortened(redact(text), length)

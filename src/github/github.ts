@@ -90,6 +90,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   })
   const callbacks = createCallbacks(deps, members)
   const callbackLoop = loop('callbacks', callbacks)
+  const loops = [eventLoop, actionLoop, moderatorLoop, callbackLoop]
   const triggers = createTriggers(deps, () => eventLoop.kick())
   let isRunning = false
   let reactions: Promise<unknown> = Promise.resolve()
@@ -151,11 +152,8 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
         await proposals.close(formatId('req', request))
       await triggers.follow()
       await health.begin()
-      eventLoop.kick()
-      actionLoop.kick()
+      for (const { kick } of loops) kick()
       redelivery.begin()
-      moderatorLoop.kick()
-      callbackLoop.kick()
     },
     async follow() {
       if (!isRunning || team().config.github === undefined) return
@@ -167,11 +165,8 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
       isRunning = false
       await redelivery.close()
       await reactions
-      await eventLoop.close()
-      await actionLoop.close()
-      await moderatorLoop.close()
       callbacks.close()
-      await callbackLoop.close()
+      for (const { close } of loops) await close()
     },
   }
 }

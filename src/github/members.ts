@@ -195,13 +195,13 @@ function createMessageHandler(
     const { issueNumber, prNumber } = message.proposedAction
     const work = await workFor(agent, message.inReplyTo, issueNumber ?? prNumber)
     if (work === undefined) throw violation('in_reply_to: you have no task on this thread')
-    const { byApproval, refused } = sortProposals(undefined, [message], work.number ?? undefined)
+    const { proposals: asked, refused } = sortProposals(undefined, [message], work.number ?? undefined)
     const [first] = refused
     if (first !== undefined) throw violation(`${first.type}: ${first.why}`)
     const { rationale } = message
     await store.write(async (tx) => {
-      for (const proposal of byApproval)
-        await proposals.propose(tx, { work, proposal, rationale, requiresHitl: true, wantsReview: false })
+      for (const proposal of asked)
+        await proposals.propose(tx, { work, proposal, rationale, wantsReview: false })
     })
     proposed()
   }

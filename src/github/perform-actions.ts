@@ -186,7 +186,7 @@ const STATE_TEXT = {
 } as const
 
 /** Prepares the text that goes to GitHub: redacted, signed, and with the mark of the action (C25). */
-function createWording({ redact, team, settings }: Pick<GithubDependencies, 'redact' | 'team' | 'settings'>) {
+function createWording({ redact, team, settings }: GithubDependencies) {
   /** The trailer identifies the commit after a crash (C25) and tells readers that an agent wrote it. */
   function commitMessage(text: string, { key, agent }: ActionRow): string {
     return `${withoutMentions(redact(text), [])}\n\nWritten by the AI agent ${agent}.\nOrchub-Action: ${key}`
@@ -235,7 +235,7 @@ type ActionCheck =
   | { verdict: 'later'; failure: GitHubFailure }
 
 /** Checks an action against the current thread: days may pass between a proposal and its approval. */
-function createRecheck({ store, github, clock }: Pick<GithubDependencies, 'store' | 'github' | 'clock'>) {
+function createRecheck({ store, github, clock }: GithubDependencies) {
   const pauses = new Map<string, { at: number; is: boolean }>()
 
   /** Cached for a short time: one more call for each action would use up GitHub's rate limit. */

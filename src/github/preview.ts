@@ -178,21 +178,17 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, repo
     ...(event.subject === undefined ? {} : { number: event.subject.number }),
   })
   if (!read.ok) return { role, problem: read.error, proposals: [], flags }
-  const { completion, proposals, byApproval, refused } = read.value
+  const { completion, proposals, refused } = read.value
   const isCommanded = commandsIn(team, event).some((command) => command.allowed && command.role === role)
   const steps = isCommanded ? Object.values(routesOf(settings)).flat() : (stepsFor(settings, event) ?? [])
   const isAsked = requiresApproval(team, role, steps)
-  const all = [
-    ...proposals.map((proposal) => ({ proposal, requiresHitl: isAsked })),
-    ...byApproval.map((proposal) => ({ proposal, requiresHitl: true })),
-  ]
   return {
     role,
     flags,
     proposals: [
-      ...all.map(({ proposal, requiresHitl }) => {
+      ...proposals.map((proposal) => {
         const decision = judgeProposal(settings, (text) => text, proposal, {
-          requiresHitl,
+          requiresHitl: isAsked || proposal.needsApproval === true,
           isElsewhere: isElsewhere(proposal.action, event.subject?.number),
           wantsReview: completion.requiresHumanReview,
         })

@@ -17,6 +17,7 @@ import {
   type RepositoryAction,
 } from './core/action.ts'
 import { isElsewhere, judgeProposal, type PolicyDecision } from './core/policy.ts'
+import { requiresHitl } from './delegate-work.ts'
 import { AUDIT, type GithubDependencies, toAgent } from './dependencies.ts'
 import { approverLogins, isConfidentialRole } from './roles.ts'
 import { changeAction, findAction, type GithubWork, insertAction } from './store.ts'
@@ -30,7 +31,6 @@ interface AgentProposal {
   readonly work: GithubWork
   readonly proposal: ActionProposal
   readonly rationale: string
-  readonly requiresHitl: boolean
   readonly wantsReview: boolean
 }
 
@@ -44,7 +44,7 @@ export function createProposals(deps: GithubDependencies) {
     const { work, proposal } = proposed
     const { action, confidence, rationale = proposed.rationale } = proposal
     const decision = judgeProposal(settings(), redact, proposal, {
-      requiresHitl: proposed.requiresHitl,
+      requiresHitl: proposal.needsApproval === true || requiresHitl(work),
       isElsewhere: isElsewhere(action, work.number),
       wantsReview: proposed.wantsReview,
     })

@@ -71,6 +71,8 @@ export type RepositoryAction = { [Kind in ActionKind]: ActionOf<Kind> }[ActionKi
 export interface ActionProposal {
   readonly action: RepositoryAction
   readonly confidence: number | undefined
+  /** The agent requests approval. */
+  readonly needsApproval?: boolean
   /** From an approval request (S3.13); replaces the rationale of the whole report. */
   readonly rationale?: string
   /** After this time an undecided proposal is dropped. */

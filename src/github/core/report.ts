@@ -32,8 +32,6 @@ interface RefusedProposal {
 export interface TeamReport {
   readonly completion: TaskCompletion
   readonly proposals: readonly ActionProposal[]
-  /** Proposals for which the agent requests approval. */
-  readonly byApproval: readonly ActionProposal[]
   /** Invalid or forbidden proposals. */
   readonly refused: readonly RefusedProposal[]
 }
@@ -86,12 +84,10 @@ export function sortProposals(
   completion: TaskCompletion | undefined,
   requests: readonly HitlApprovalRequest[],
   number: number | undefined,
-): Pick<TeamReport, 'proposals' | 'byApproval' | 'refused'> {
+): Pick<TeamReport, 'proposals' | 'refused'> {
   const proposals: ActionProposal[] = []
-  const byApproval: ActionProposal[] = []
   const refused: RefusedProposal[] = []
   const sort = (
-    into: ActionProposal[],
     type: string,
     details: Readonly<Record<string, unknown>>,
     rest: Omit<ActionProposal, 'action'>,
@@ -101,15 +97,14 @@ export function sortProposals(
       return
     }
     const read = readAction(type, details, number)
-    if (read.ok) into.push({ action: read.value, ...rest })
+    if (read.ok) proposals.push({ action: read.value, ...rest })
     else refused.push({ type, why: read.error })
   }
   // Proposals of a failed task are dropped.
   if (completion !== undefined && completion.status !== 'failure') {
-    const into = completion.status === 'requires_approval' ? byApproval : proposals
-    for (const { actionType, details, confidence } of completion.actionsTaken) {
-      sort(into, actionType, details, { confidence: confidence ?? completion.confidenceScore })
-    }
+    const needsApproval = completion.status === 'requires_approval'
+    for (const { actionType, details, confidence = completion.confidenceScore } of completion.actionsTaken)
+      sort(actionType, details, { confidence, needsApproval })
   }
   for (const { proposedAction, confidence, rationale, timeoutHours } of requests) {
     const { actionType, issueNumber, prNumber, reason, details } = proposedAction
@@ -119,9 +114,9 @@ export function sortProposals(
       ...(about === undefined ? {} : { number: about }),
       ...(reason === undefined ? {} : { reason }),
     }
-    sort(byApproval, actionType, fields, { confidence, rationale, timeoutHours })
+    sort(actionType, fields, { confidence, rationale, timeoutHours, needsApproval: true })
   }
-  return { proposals, byApproval, refused }
+  return { proposals, refused }
 }
 
 /** Adds the envelope fields that models leave out. Fields that they do send are kept, and checked by `mismatch`. */
