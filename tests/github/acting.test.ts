@@ -15,7 +15,7 @@ import {
   TOKEN,
 } from '../fakes/github/github.ts'
 import { createSimulatedClock } from '../fakes/simulated-clock.ts'
-import { createSqlitePlace } from '../store/sqlite-place.ts'
+import { createSqliteFixture } from '../store/sqlite-fixture.ts'
 
 const WORK = 'delivery/triage'
 const ACTIONS: readonly RepositoryAction[] = [
@@ -74,8 +74,8 @@ async function open(action: RepositoryAction, aheadMs = 0) {
   fake.repository.open({ isPull: true })
   fake.repository.branches.set('ready', 'b'.repeat(40))
   const clock = createSimulatedClock(Date.now() + aheadMs)
-  const place = await createSqlitePlace()
-  const store = await place.open({ now: clock.now })
+  const fixture = await createSqliteFixture()
+  const store = await fixture.open({ now: clock.now })
   const github = createOctokit({
     credentials: { kind: 'token', token: () => TOKEN },
     apiUrl: fake.url,
@@ -111,7 +111,7 @@ async function open(action: RepositoryAction, aheadMs = 0) {
   const restart = () => createActionQueue(deps)
   let acting = restart()
   onTestFinished(async () => {
-    await place.clear()
+    await fixture.clear()
     await fake.close()
   })
   return {

@@ -53,7 +53,7 @@ describe('a halt of two daemons on one database', () => {
     expect(await other.halt.go('ben')).toMatchObject({ told: ['Other'], halted: { by: 'ada' } })
     await isHalted(engine, undefined)
     await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ben resumed the work'))
-    // The end of the first one is told to the agents of the second as well.
+    // The agents of the second daemon learn too that the first one ended the halt.
     others.of('Other').become('busy')
     await other.halt.stop('ben', undefined)
     await isHalted(engine, 'ben')

@@ -271,7 +271,7 @@ describe('a halt during other work', () => {
     await team.rest('Lead', 'Worker')
     const send = (content: string) => team.order('send_message', { to: 'Worker', content })
     await team.orders('send_message', { to: 'Worker', content: 'at work on this' })
-    // Given, and not taken yet when everything stops.
+    // Handed out, but not yet submitted when the halt begins.
     await send('before it')
     const { promise, resolve } = Promise.withResolvers<DeliveryResult>()
     team.puppets.of('Worker').arrival = promise
@@ -284,7 +284,7 @@ describe('a halt during other work', () => {
     team.puppets.of('Worker').arrival = { state: 'submitted', evidence: 'the puppet nodded' }
     await send('during it, one')
     await send('during it, two')
-    // At the same moment, and right behind it.
+    // In the same batch as the end of the halt, and right after it.
     const going = Promise.all([send('just before its end'), team.halt.go('operator'), send('just after it')])
     await team.settle()
     await going

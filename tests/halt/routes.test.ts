@@ -67,7 +67,7 @@ describe('POST /api/v1/halt', () => {
         return reply.json as { status: string; code?: string }[]
       }),
     )
-    // All of it is in the service before the halt is asked for.
+    // Request the halt only once the service has queued the commands.
     while (service.store.pending() < 5000) await new Promise((resolve) => setImmediate(resolve))
     const startedAt = performance.now()
     const halted = await service.call('POST', '/api/v1/halt', { body: { reason: 'flood' } })
@@ -83,7 +83,7 @@ describe('POST /api/v1/halt', () => {
     expect(tookMs).toBeLessThan(2000)
     const log = await service.get('/api/v1/audit?type=team.halted')
     const last = (await service.get('/api/v1/audit?type=message.accepted&limit=1')).json.entries.at(-1)
-    // Nothing was accepted after it.
+    // No message was accepted after the halt.
     expect(last?.seq ?? 0).toBeLessThan(log.json.entries[0].seq)
   })
 })

@@ -5,7 +5,7 @@ import { nextHop, observe, type PingPong } from '../../src/rules/loop-breaker.ts
 const MINUTE = 60_000
 const policy = { turns: 4, withinMs: 10 * MINUTE }
 
-/** The verdicts for messages of one pair, one a second unless said otherwise. */
+/** The verdicts on messages of one pair, one per second by default. */
 function watch(senders: string, gapMs = 1000, limits = policy) {
   let state: PingPong | undefined
   return [...senders].map((from, index) => {

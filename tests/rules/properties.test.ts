@@ -22,7 +22,7 @@ const policy: fc.Arbitrary<Policy> = fc.record({
           permissions,
           send: who,
           receive: who,
-          // Someone further up the list, so that there are no circles.
+          // An earlier agent, so that there are no cycles.
           ...(index > 0 && { parent: fc.constantFrom(...NAMES.slice(0, index)) }),
         },
         { requiredKeys: ['name', 'permissions'] },

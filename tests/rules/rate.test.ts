@@ -5,7 +5,7 @@ import type { RatePolicy } from '../../src/rules/rule.ts'
 
 const C18: RatePolicy = { perMinute: 30, burst: 10 }
 
-/** How many of these attempts get through. */
+/** The number of attempts that succeed. */
 function passed(times: readonly number[], policy: RatePolicy): number {
   let bucket: Bucket | undefined
   let count = 0

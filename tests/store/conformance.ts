@@ -7,28 +7,28 @@ import { lifecycleCases } from './conformance/lifecycle.ts'
 import { mailboxCases } from './conformance/mailbox.ts'
 import { recordCases } from './conformance/records.ts'
 import { transactionCases } from './conformance/transactions.ts'
-import type { Here, Place } from './place.ts'
+import type { CurrentFixture, StoreFixture } from './store-fixture.ts'
 
-/** What every engine must do. Each test gets a place of its own. */
-export function describeStore(engine: string, createPlace: () => Promise<Place>) {
+/** The cases that every engine must pass. Each test gets a store of its own. */
+export function describeStore(engine: string, createFixture: () => Promise<StoreFixture>) {
   describe(`the ${engine} store`, () => {
-    let place: Place | undefined
+    let current: StoreFixture | undefined
     beforeEach(async () => {
-      place = await createPlace()
+      current = await createFixture()
     })
     afterEach(async () => {
-      await place?.clear()
-      place = undefined
+      await current?.clear()
+      current = undefined
     })
-    const here: Here = () => place!
+    const fixture: CurrentFixture = () => current!
 
-    describe('transactions', () => transactionCases(here))
-    describe('audit', () => auditCases(here))
-    describe('mailboxes', () => mailboxCases(here))
-    describe('records', () => recordCases(here))
-    describe('the GitHub team', () => githubCases(here))
-    describe('figures', () => figureCases(here))
-    describe('daemons', () => daemonCases(here))
-    describe('opening and closing', () => lifecycleCases(here))
+    describe('transactions', () => transactionCases(fixture))
+    describe('audit', () => auditCases(fixture))
+    describe('mailboxes', () => mailboxCases(fixture))
+    describe('records', () => recordCases(fixture))
+    describe('the GitHub team', () => githubCases(fixture))
+    describe('figures', () => figureCases(fixture))
+    describe('daemons', () => daemonCases(fixture))
+    describe('opening and closing', () => lifecycleCases(fixture))
   })
 }

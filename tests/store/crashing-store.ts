@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteStore } from '../../src/store/sqlite/open.ts'
 import type { Store } from '../../src/store/store.ts'
-import { storeOptions } from './place.ts'
+import { storeOptions } from './store-fixture.ts'
 
-/** A store on a file that can lose its process at any moment: what counts is what the files hold just then. */
+/** A SQLite store that can crash at any moment: only the bytes in its files survive. */
 export interface CrashingStore {
   store(): Store
   /** Bytes of the write-ahead log. */
   logSize(): number
-  /** Keeps the files as they are now; with `upTo`, only that much of the log had reached the disk. */
+  /** Copies the files; `upTo` cuts the log to the bytes that had reached the disk. */
   capture(upTo?: number): Captured
-  /** Goes on with what was captured, as the next process would. */
+  /** Opens the copy, as the next process would. */
   revive(captured: Captured): Promise<void>
   reopen(): Promise<void>
   close(): Promise<void>

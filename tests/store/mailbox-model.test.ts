@@ -18,7 +18,7 @@ import {
   type ModelMail,
   query,
 } from './mailbox-model.ts'
-import { START, send, verifyAudit } from './place.ts'
+import { START, send, verifyAudit } from './store-fixture.ts'
 
 type Step = fc.AsyncCommand<MailboxModel, CrashingStore>
 
@@ -26,7 +26,7 @@ const AGENTS = ['Ada', 'Bob', 'Cleo']
 const agents = fc.constantFrom(...AGENTS)
 const priorities = fc.constantFrom(...PRIORITIES)
 const filters = fc.constantFrom<MailboxFilter>('all', 'unread', 'urgent')
-/** Sizes within a page of the file, and beyond. */
+/** Sizes below and above a page of the file. */
 const contents = fc.oneof(
   fc.string({ unit: 'grapheme' }),
   fc.nat(9000).map((size) => 'x'.repeat(size)),
@@ -89,7 +89,7 @@ const STEPS: fc.Arbitrary<Step>[] = [
         },
       ),
     ),
-  // Anything may be acknowledged: of others, of nobody, twice, before it was handed out.
+  // Includes unknown messages, messages of other agents, repetitions, and messages that weren't handed out.
   fc.tuple(agents, fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 5 })).map(([agent, keys]) =>
     step(`${agent} acknowledges ${keys.join(', ') || 'nothing'}`, async (model, real) => {
       const moved = await real.store().write((tx) => moveDeliveries(tx, agent, keys, 'read', 'acknowledged'))
@@ -154,7 +154,7 @@ const STEPS: fc.Arbitrary<Step>[] = [
       const before = real.logSize()
       const key = await send(real.store(), { to, content })
       await real.revive(real.capture(Math.round(before + (real.logSize() - before) * part)))
-      // Nobody was told of it yet: it may be there or not, but not in part.
+      // The commit wasn't confirmed, so the message may be stored or not, but never in part.
       const [there] = await readMailbox(real.store(), to, 'all', { after: key - 1, limit: 1 })
       if (there !== undefined) accept(model, key, to, content, 'normal')
       await compareAll(model, real)

@@ -11,7 +11,7 @@ export interface ModelMail {
   until: number | undefined
 }
 
-/** What a mailbox is, in as few words as possible: the store must never be told apart from this. */
+/** A minimal model of mailboxes: the store must behave like it. */
 export interface MailboxModel {
   /** Each move of a delivery has an audit entry. */
   moves: number

@@ -1,4 +1,4 @@
 import { describeStore } from './conformance.ts'
-import { createSqlitePlace } from './sqlite-place.ts'
+import { createSqliteFixture } from './sqlite-fixture.ts'
 
-describeStore('SQLite', createSqlitePlace)
+describeStore('SQLite', createSqliteFixture)

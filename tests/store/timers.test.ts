@@ -7,7 +7,7 @@ import type { Store } from '../../src/store/store.ts'
 import { createTimers, setTimer, type TimerRow, type Timers } from '../../src/store/timers.ts'
 import { clockedStore } from '../fakes/clocked-store.ts'
 import { createSimulatedClock, type SimulatedClock } from '../fakes/simulated-clock.ts'
-import { START, storeOptions } from './place.ts'
+import { START, storeOptions } from './store-fixture.ts'
 
 let folder: string
 let store: Store

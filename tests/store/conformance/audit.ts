@@ -4,7 +4,7 @@ import type { AuditDraft, AuditEntry } from '../../../src/audit/entry.ts'
 import { type AuditQuery, readTree, streamAudit, toEntry } from '../../../src/audit/store.ts'
 import { readHead } from '../../../src/store/group-commit.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { type Here, START, send, verifyAudit } from '../place.ts'
+import { type CurrentFixture, START, send, verifyAudit } from '../store-fixture.ts'
 
 const ENTRIES: AuditDraft[] = [
   { type: 'message.accepted', class: 'internal', actor: 'Ada', subject: 'Bob', text: 'first: 100 % done' },
@@ -60,9 +60,9 @@ async function numbers(store: Store, query: AuditQuery): Promise<string> {
   return found
 }
 
-export function auditCases(here: Here) {
+export function auditCases(fixture: CurrentFixture) {
   it('seals entries without gaps, in the transaction that they record (C12)', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const heard: AuditEntry[] = []
     store.onCommit((entries) => heard.push(...entries))
     await Promise.allSettled([
@@ -82,16 +82,16 @@ export function auditCases(here: Here) {
   })
 
   it('continues the chain after a reopening', async () => {
-    const first = await here().open()
+    const first = await fixture().open()
     await send(first)
     await first.close()
-    const second = await here().open()
+    const second = await fixture().open()
     await send(second)
     expect(await verifyAudit(second)).toMatchObject({ ok: true, count: 2 })
   })
 
   it('does not call a listener that has unsubscribed', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     let heard = 0
     const stop = store.onCommit(() => heard++)
     await send(store)
@@ -101,7 +101,7 @@ export function auditCases(here: Here) {
   })
 
   it('reads back what was sealed', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await store.write((tx) => tx.audit({ ...ENTRIES[1]!, data: { nested: [1, { deep: 'ünïcödé' }] } }))
     for await (const row of streamAudit(store, {})) {
       expect(toEntry(row)).toMatchObject({ ...ENTRIES[1], at: new Date(START).toISOString(), chain: 'main' })
@@ -111,7 +111,7 @@ export function auditCases(here: Here) {
 
   it.each(QUERIES)('finds entries: %s', async (_, query, expected) => {
     let now = START
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     for (const entry of ENTRIES) {
       now++
       await store.write((tx) => tx.audit(entry))
@@ -120,7 +120,7 @@ export function auditCases(here: Here) {
   })
 
   it('streams 10,000 rows as they were when it began', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const insert = (from: number, to: number) =>
       `WITH RECURSIVE n (i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i < ${to})
        INSERT INTO timers (kind, ref, due_at) SELECT 'k', CAST(i AS TEXT), i FROM n`
@@ -137,7 +137,7 @@ export function auditCases(here: Here) {
   })
 
   it('streams one table after another, whatever their columns', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     for (let round = 0; round < 3; round++) await send(store)
     for (let round = 0; round < 3; round++) {
       for (const column of ['seq', 'recipient', 'content']) {
@@ -150,7 +150,7 @@ export function auditCases(here: Here) {
   })
 
   it('finds the entries of a tree of tasks in their order and in pages (S2.18)', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const note = (text: string, data?: Record<string, unknown>): AuditDraft => ({
       ...{ type: 'task.noted', class: 'internal', actor: 'Ada', text },
       ...(data === undefined ? {} : { data }),
@@ -174,7 +174,7 @@ export function auditCases(here: Here) {
   })
 
   it('keeps reading and writing after streams that were abandoned or failed', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     for (let round = 0; round < 5; round++) await send(store)
     for (let round = 0; round < 5; round++) {
       for await (const row of store.stream<{ seq: number }>(

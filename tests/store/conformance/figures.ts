@@ -12,16 +12,16 @@ import {
 } from '../../../src/github/store.ts'
 import { moveDeliveries } from '../../../src/messages/delivery-states.ts'
 import { costByStep, countByStep, readingTimes } from '../../../src/messages/store.ts'
-import { type Here, START, send } from '../place.ts'
+import { type CurrentFixture, START, send } from '../store-fixture.ts'
 
 const span = { from: START, stepMs: 1000, steps: 5 }
 const spent = { model: null, input: 1, output: 1, cacheRead: 0, cacheWrite: 0, task: null }
 
-/** What the control room shows over time, and of GitHub. */
-export function figureCases(here: Here) {
+/** The queries behind the charts and the GitHub view of the control room. */
+export function figureCases(fixture: CurrentFixture) {
   it('counts entries by step and type within the span only', async () => {
     let now = START - 1
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     await send(store)
     now = START
     await send(store)
@@ -39,7 +39,7 @@ export function figureCases(here: Here) {
 
   it('sums the cost of each step as numbers', async () => {
     let now = START + 1500
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     await store.write((tx) => addSpending(tx, 'Ada', { ...spent, key: 'a', cost: 0.25 }))
     await store.write((tx) => addSpending(tx, 'Bob', { ...spent, key: 'a', cost: 0.5 }))
     now = START + 2500
@@ -53,7 +53,7 @@ export function figureCases(here: Here) {
 
   it('returns how long the newest messages took to be read, by the time of reading', async () => {
     let now = START
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     const first = await send(store)
     const second = await send(store)
     await send(store)
@@ -68,7 +68,7 @@ export function figureCases(here: Here) {
 
   it('lists GitHub events with their work, proposals and suspended agents, newest first', async () => {
     let now = START
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     for (const id of ['d1', 'd2']) {
       await store.write((tx) => keepDelivery(tx, { id, event: 'issues', payload: '{}' }))
       now += 1000

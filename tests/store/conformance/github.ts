@@ -32,7 +32,7 @@ import {
   workOfDeliveries,
 } from '../../../src/github/store.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { type Here, START } from '../place.ts'
+import { type CurrentFixture, START } from '../store-fixture.ts'
 
 const delivery = (id: string) => ({ id, event: 'issues', payload: '{}' })
 
@@ -78,9 +78,9 @@ const work: GithubWork = {
 }
 
 /** The tables of the GitHub team. */
-export function githubCases(here: Here) {
+export function githubCases(fixture: CurrentFixture) {
   it('stores a webhook delivery once and ends it once (C25)', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const keep = () => store.write((tx) => keepDelivery(tx, delivery('d')))
     expect([await keep(), await keep()]).toEqual([true, false])
     expect(await nextDelivery(store, START)).toMatchObject({ id: 'd', payload: '{}', attempts: 0 })
@@ -90,7 +90,7 @@ export function githubCases(here: Here) {
   })
 
   it('postpones a webhook delivery without losing its place', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await store.write((tx) => keepDelivery(tx, delivery('d')))
     await store.write((tx) => putOffDelivery(tx, 'd', START + 5, 'later'))
     expect(await nextDelivery(store, START + 4)).toBeUndefined()
@@ -99,7 +99,7 @@ export function githubCases(here: Here) {
 
   it('knows since when webhooks are received, and which are missing', async () => {
     let now = START
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     await store.write((tx) => keepDelivery(tx, delivery('one')))
     now += 5000
     expect(await store.write(takenSince)).toBe(START)
@@ -110,14 +110,14 @@ export function githubCases(here: Here) {
   })
 
   it('counts the result of a piece of work once', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await store.write((tx) => insertWork(tx, work))
     const end = () => store.write((tx) => endWork(tx, work.id, 'done'))
     expect([await end(), await end()]).toEqual([true, false])
   })
 
   it('stores the same proposal once, with its outcome', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const action = {
       ...{
         key: 'k',
@@ -139,7 +139,7 @@ export function githubCases(here: Here) {
   })
 
   it('retries work without losing it, and knows its agent', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await store.write((tx) => insertWork(tx, work))
     expect(await openWork(store, 'Triage')).toMatchObject([{ id: 'd/triage', attempts: 0 }])
     const putOff = () => store.write((tx) => putOffWork(tx, work.id))
@@ -149,14 +149,14 @@ export function githubCases(here: Here) {
     expect(await latestWorkAbout(store, 'Triage', 1)).toMatchObject({ id: 'd/triage' })
     expect(await latestWorkAbout(store, 'Triage', 2)).toBeUndefined()
     const { delegation: _, ...outline } = work
-    // Lists of many do without what is long.
+    // Lists leave out the long delegation.
     expect(await workOfDeliveries(store, ['d'])).toEqual([
       { ...outline, state: 'waiting', task: null, attempts: 1 },
     ])
   })
 
   it('counts what agents did and what is waiting', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await store.write((tx) => keepDelivery(tx, delivery('d')))
     await store.write((tx) => insertWork(tx, work))
     await store.write((tx) => insertWork(tx, { ...work, id: 'e/triage', delivery: 'e', task: 8 }))
@@ -209,7 +209,7 @@ export function githubCases(here: Here) {
   })
 
   it('keeps a flag for moderators once, until one of them decides', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const keep = (flag: string) =>
       store.write((tx) => insertConduct(tx, { id: 'f', repository: 'o/r', number: 1, flag }))
     await keep('{"a":1}')
@@ -232,7 +232,7 @@ export function githubCases(here: Here) {
   })
 
   it('keeps the health of an agent', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     expect(await readFailureStreak(store, 'A')).toEqual({ failures: 0, isSuspended: false })
     await store.write((tx) => storeFailureStreak(tx, 'A', { failures: 6, isSuspended: true }))
     expect(await readFailureStreak(store, 'A')).toEqual({ failures: 6, isSuspended: true })
@@ -241,7 +241,7 @@ export function githubCases(here: Here) {
   })
 
   it('finds threads by their words in any form, the closest first, each once', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await show(store, 1, 'Crash on start', 'It crashes when started twice.')
     await show(store, 2, 'A new theme', 'Please add colours. Nothing about crashes in this one.')
     await show(store, 1, 'Crash on start', 'It crashes when started twice.', 'The crashing goes on.')
@@ -258,7 +258,7 @@ export function githubCases(here: Here) {
   })
 
   it('follows changed and removed documents', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await show(store, 1, 'Crash', 'a\0b \ud800')
     await show(store, 1, 'Theme', 'colours')
     expect(await search(store, 'crash')).toEqual([])

@@ -16,7 +16,7 @@ import {
   readMailbox,
 } from '../../../src/messages/messages.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { type Here, START, send } from '../place.ts'
+import { type CurrentFixture, START, send } from '../store-fixture.ts'
 
 const ids = (mails: readonly Mail[]) => mails.map((mail) => mail.id).join(' ')
 
@@ -36,10 +36,10 @@ async function claim(store: Store, over: Partial<DeliveryClaim> = {}): Promise<M
 const acknowledge = (store: Store, keys: number[]) =>
   store.write((tx) => moveDeliveries(tx, 'Bob', keys, 'read', 'acknowledged by id'))
 
-export function mailboxCases(here: Here) {
+export function mailboxCases(fixture: CurrentFixture) {
   it('moves a delivery forward only with evidence, and read stays read (C27)', async () => {
     let now = START
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     await send(store)
     expect(await findMail(store, 1)).toMatchObject({ delivery: 'queued', attempts: 0 })
 
@@ -75,7 +75,7 @@ export function mailboxCases(here: Here) {
   })
 
   it('hands each message out once, however many claim it at the same time', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     for (let count = 0; count < 20; count++) await send(store)
     const claims = await Promise.all(Array.from({ length: 10 }, () => claim(store, { limit: 3 })))
     const claimed = claims.flat().map((mail) => mail.id)
@@ -84,7 +84,7 @@ export function mailboxCases(here: Here) {
   })
 
   it('hands out as many as requested, by number and size, but at least one', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     for (const content of ['é'.repeat(50), 'b'.repeat(50), 'c', 'd']) await send(store, { content })
     expect(ids(await claim(store, { maxBytes: 10 }))).toBe('msg_1')
     expect(ids(await claim(store, { maxBytes: 51 }))).toBe('msg_2 msg_3')
@@ -92,7 +92,7 @@ export function mailboxCases(here: Here) {
   })
 
   it('hands out in order of arrival, or by priority (C2)', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     for (const priority of ['low', 'urgent', 'normal', 'urgent'] as const) await send(store, { priority })
     expect(ids(await claim(store, { limit: 1 }))).toBe('msg_1')
     expect(ids(await claim(store, { byPriority: true }))).toBe('msg_2 msg_4 msg_3')
@@ -103,7 +103,7 @@ export function mailboxCases(here: Here) {
     ['unread', 'msg_1 msg_4 msg_5'],
     ['urgent', 'msg_4'],
   ] as [MailboxFilter, string][])('reads %s in order, and deletes nothing (C1)', async (filter, expected) => {
-    const store = await here().open()
+    const store = await fixture().open()
     await send(store)
     await send(store, { priority: 'urgent' })
     await send(store)
@@ -118,7 +118,7 @@ export function mailboxCases(here: Here) {
 
   it('finds messages taken after the last answered one, also an earlier one that arrived later (C2, C25)', async () => {
     let now = START
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     for (let count = 1; count <= 6; count++) await send(store, { to: count === 6 ? 'Cleo' : 'Bob' })
     const move = (keys: number[], state: 'submitted' | 'read') => {
       now += 1
@@ -133,7 +133,7 @@ export function mailboxCases(here: Here) {
   })
 
   it('ignores evidence of a runtime for a message that was never handed out (C25)', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await send(store)
     await send(store)
     await claim(store, { limit: 1 })
@@ -145,7 +145,7 @@ export function mailboxCases(here: Here) {
   })
 
   it('reads a mailbox in pages without losing a message', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     for (let count = 1; count <= 7; count++) await send(store, { to: count === 4 ? 'Cleo' : 'Bob' })
     expect(ids(await readMailbox(store, 'Bob', 'all', { limit: 3 }))).toBe('msg_1 msg_2 msg_3')
     expect(ids(await readMailbox(store, 'Bob', 'all', { limit: 3, after: 3 }))).toBe('msg_5 msg_6 msg_7')
@@ -153,7 +153,7 @@ export function mailboxCases(here: Here) {
   })
 
   it('keeps the content byte for byte, with a replacement for characters that no database can hold (S0.6)', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const content = `quotes ' " \` $1 ? \\ %_ \t\r\n ünïcödé 漢字 👩‍💻 \u2028 ${'x'.repeat(102_000)}`
     await send(store, { content, title: 'Ω' })
     await send(store, { content: 'NUL \0 and half a pair \ud83d.', title: '\udc00' })
@@ -165,7 +165,7 @@ export function mailboxCases(here: Here) {
   })
 
   it('keeps the message that a message answers, and its conversation', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await send(store)
     await send(store, { from: 'Bob', to: 'Ada', inReplyTo: 1, correlation: 1, hop: 1 })
     expect(await findMail(store, 1)).toMatchObject({ correlationId: 'msg_1', hop: 0 })
@@ -175,7 +175,7 @@ export function mailboxCases(here: Here) {
 
   it('returns the log of the newest messages, oldest first (S1.8)', async () => {
     let now = START
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     for (const [from, to] of ['Ada Bob', 'Bob Cleo', 'Cleo Ada', 'Ada Bob'].map((pair) => pair.split(' '))) {
       await send(store, { from: from!, to: to! })
       now += 1000
@@ -189,7 +189,7 @@ export function mailboxCases(here: Here) {
   })
 
   it('counts open deliveries', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     for (let count = 0; count < 3; count++) await send(store)
     await claim(store, { limit: 1 })
     await acknowledge(store, [3])
@@ -204,10 +204,10 @@ export function mailboxCases(here: Here) {
   it.each(['content', 'title', 'sender', 'digest'])(
     'never serves a message whose %s was changed in the database',
     async (column) => {
-      const store = await here().open()
+      const store = await fixture().open()
       await send(store)
       await send(store, { to: 'Cleo' })
-      await here().tamper(`UPDATE messages SET ${column} = ${column} || '!' WHERE seq = 1`)
+      await fixture().tamper(`UPDATE messages SET ${column} = ${column} || '!' WHERE seq = 1`)
       const damaged = { code: 'STORE_CORRUPT', message: expect.stringContaining('msg_1') }
       await expect(findMail(store, 1)).rejects.toMatchObject(damaged)
       await expect(readMailbox(store, 'Bob', 'all')).rejects.toMatchObject(damaged)
@@ -222,12 +222,12 @@ export function mailboxCases(here: Here) {
   )
 
   it('detects a delivery that was lost or changed in the database', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     for (let count = 0; count < 3; count++) await send(store)
     expect(await store.check()).toEqual([])
-    await here().tamper(`DELETE FROM deliveries WHERE message = 1`)
-    await here().tamper(`UPDATE deliveries SET state = 'delivered' WHERE message = 2`)
-    await here().tamper(`UPDATE deliveries SET priority = 3 WHERE message = 3`)
+    await fixture().tamper(`DELETE FROM deliveries WHERE message = 1`)
+    await fixture().tamper(`UPDATE deliveries SET state = 'delivered' WHERE message = 2`)
+    await fixture().tamper(`UPDATE deliveries SET priority = 3 WHERE message = 3`)
     expect(await store.check()).toEqual([
       'msg_1 has lost its delivery',
       'msg_2 has a damaged delivery',

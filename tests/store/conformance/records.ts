@@ -55,7 +55,7 @@ import {
   type WebhookRow,
 } from '../../../src/webhooks/store.ts'
 import { definePlan } from '../../runs/define-plan.ts'
-import { type Here, START } from '../place.ts'
+import { type CurrentFixture, START } from '../store-fixture.ts'
 
 const REQUEST: PeopleRequest & { expiresAt: number } = {
   kind: 'approval',
@@ -66,13 +66,13 @@ const REQUEST: PeopleRequest & { expiresAt: number } = {
   action: { type: 'request_action', fields: {} },
   expiresAt: START + 1000,
 }
-/** The same as it is stored. */
+/** The stored row of REQUEST. */
 const { action: _, expiresAt, ...PLAIN } = REQUEST
 const STORED = { ...PLAIN, action: JSON.stringify(REQUEST.action), context: '{}', expires_at: expiresAt }
 
-export function recordCases(here: Here) {
+export function recordCases(fixture: CurrentFixture) {
   it('keeps a halt and its end, and postpones every timer by its length', async () => {
-    const first = await here().open()
+    const first = await fixture().open()
     const row = { halted_by: 'operator', reason: null, at: START, agents: '["Ada"]' }
     await first.write(async (tx) => {
       await storeHaltRow(tx, row)
@@ -81,7 +81,7 @@ export function recordCases(here: Here) {
     })
     await first.write((tx) => storeAgentsToNotify(tx, '["Ada","Ben"]'))
     await first.close()
-    const store = await here().open()
+    const store = await fixture().open()
     expect(await readHalt(store)).toEqual({ ...row, agents: '["Ada","Ben"]' })
     await store.write(async (tx) => {
       endHalt(tx)
@@ -94,7 +94,7 @@ export function recordCases(here: Here) {
   })
 
   it('keeps webhooks and their queues, the oldest event first', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const row: WebhookRow = {
       ...{ name: 'chat', target: 't', state: 'active', seen: 1, failing_since: null, failures: 0 },
       ...{ not_before: null, last_error: null, sent: 0, dropped: 0, sent_at: null },
@@ -125,7 +125,7 @@ export function recordCases(here: Here) {
       name: 'Small',
       agents: { a: { command: 'x' }, b: { command: 'y', depends_on: ['a'] } },
     })
-    const first = await here().open()
+    const first = await fixture().open()
     const id = await first.write(async (tx) => {
       const key = await tx.nextKey('run')
       const run = createRun({ id: `run_${key}`, plan, now: START })
@@ -142,7 +142,7 @@ export function recordCases(here: Here) {
       return run.head.id
     })
     await first.close()
-    const store = await here().open()
+    const store = await fixture().open()
     const { head, ...stored } = (await findRun(store, id))!
     expect(stored).toEqual({ id, folder: '/f', runFolder: '/f/runs/x', by: 'ada', plan })
     expect(await openRunIds(store, 'main')).toEqual([id])
@@ -179,10 +179,10 @@ export function recordCases(here: Here) {
 
   it('keeps a receipt by its key, permanently and per principal (C25)', async () => {
     const stored = { digest: 'd1', receipt: '{"status":"delivered"}' }
-    const first = await here().open()
+    const first = await fixture().open()
     await first.write((tx) => storeReceipt(tx, 'Ada', 'key-1', stored))
     await first.close()
-    const store = await here().open()
+    const store = await fixture().open()
     expect(await store.write((tx) => findReceipt(tx, 'Ada', 'key-1'))).toEqual(stored)
     expect(await store.write((tx) => findReceipt(tx, 'Bob', 'key-1'))).toBeUndefined()
     await expect(store.write((tx) => storeReceipt(tx, 'Ada', 'key-1', stored))).rejects.toThrow()
@@ -193,7 +193,7 @@ export function recordCases(here: Here) {
   })
 
   it('lets only the first of two concurrent commands with one key take effect (C25)', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const effects: number[] = []
     const command = (number: number) =>
       store.write(async (tx) => {
@@ -209,7 +209,7 @@ export function recordCases(here: Here) {
 
   it('keeps the earlier of two timers, and takes what is due exactly once (C8)', async () => {
     let now = START
-    const first = await here().open({ now: () => now })
+    const first = await fixture().open({ now: () => now })
     expect(await nextDue(first)).toBeUndefined()
     await first.write(async (tx) => {
       setTimer(tx, 'ack', 'Bob', START + 30)
@@ -221,7 +221,7 @@ export function recordCases(here: Here) {
     })
     await first.close()
 
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     expect(await nextDue(store)).toBe(START + 20)
     expect(await store.write((tx) => takeDue(tx))).toBeUndefined()
     now = START + 30
@@ -237,7 +237,7 @@ export function recordCases(here: Here) {
   it('takes timers from a registered column among the others, the earliest first and each once (C8)', async () => {
     let now = START
     const columns = new Map([['task', { table: 'tasks', ids: 'task' as const }]])
-    const store = await here().open({ now: () => now })
+    const store = await fixture().open({ now: () => now })
     const task = (key: number, at: number): Task => ({
       ...newTask({ id: `task_${key}`, delegator: 'Ada', agent: 'Bob', text: 'Do it', createdAt: START }),
       due: { kind: 'ack', at },
@@ -259,7 +259,7 @@ export function recordCases(here: Here) {
     ])
     expect(await nextDue(store, columns.values())).toBe(START + 30)
     await store.write((tx) => {
-      // Whatever the task says: one is looked at again later, the other has moved on.
+      // The column decides, not the document: one task is due later, the other not at all.
       setTaskDue(tx, 'task_2', START + 26)
       updateTask(tx, task(1, START + 30), { ...task(1, 0), due: null })
     })
@@ -273,7 +273,7 @@ export function recordCases(here: Here) {
   })
 
   it('keeps a due timer if the unit of work that took it fails', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await store.write((tx) => setTimer(tx, 'ack', 'Bob', START))
     const failing = store.write(async (tx) => {
       await takeDue(tx)
@@ -284,7 +284,7 @@ export function recordCases(here: Here) {
   })
 
   it('lets a human request be decided once, however many decide at the same time (C9)', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const { key: id } = await store.write((tx) => askPeople(tx, REQUEST))
     expect(await findHumanRequest(store, id)).toMatchObject({ ...STORED, state: 'open', decided_by: null })
     const verdicts = await Promise.all(
@@ -300,7 +300,7 @@ export function recordCases(here: Here) {
   })
 
   it('lists the newest requests, oldest first', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     for (let count = 0; count < 4; count++) await store.write((tx) => askPeople(tx, REQUEST))
     await store.write((tx) => decideHumanRequest(tx, 2, { state: 'rejected', by: 'operator', comment: 'no' }))
     const listed = async (state: 'open' | 'all', limit: number) =>
@@ -310,7 +310,7 @@ export function recordCases(here: Here) {
   })
 
   it('counts the approval of a person for one action once, and keeps it (C9)', async () => {
-    const first = await here().open()
+    const first = await fixture().open()
     const give = (store: Store, person: string, action_hash: string) =>
       store.write((tx) => insertApproval(tx, { request: 1, person, action_hash, comment: null }))
     expect(await give(first, 'ada', 'h1')).toBe(true)
@@ -318,7 +318,7 @@ export function recordCases(here: Here) {
     expect(await give(first, 'ada', 'h2')).toBe(true)
     expect(await give(first, 'ben', 'h1')).toBe(true)
     await first.close()
-    const store = await here().open()
+    const store = await fixture().open()
     const given = await readApprovals(store, [1, 2])
     expect(given.map(({ person, action_hash }) => `${person} ${action_hash}`).toSorted()).toEqual([
       'ada h1',
@@ -331,7 +331,7 @@ export function recordCases(here: Here) {
   })
 
   it('keeps the original action when a person changes it', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const { key: id } = await store.write((tx) =>
       askPeople(tx, { ...REQUEST, approval: { quorum: 2, approvers: ['ada'] } }),
     )
@@ -360,7 +360,7 @@ export function recordCases(here: Here) {
   })
 
   it('distinguishes tokens of people from those of agents, whatever their names', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await store.write((tx) => insertToken(tx, { agent: null, person: 'ada' }, 'h1'))
     await store.write((tx) => insertToken(tx, { agent: null, person: null }, 'h2'))
     expect(await readTokens(store)).toMatchObject([
@@ -372,7 +372,7 @@ export function recordCases(here: Here) {
   })
 
   it('forgets a revoked token at once and keeps the others', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const ids: number[] = []
     for (const [agent, hash] of [
       ['Ada', 'h1'],
@@ -399,7 +399,7 @@ export function recordCases(here: Here) {
   })
 
   it('keeps the state of an agent when it is registered again', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     await store.write(async (tx) => {
       for (const name of ['bob', 'Zoe', 'Ada']) await registerAgent(tx, name, 'unknown')
       await setSession(tx, 'Ada', 'busy')
@@ -419,7 +419,7 @@ export function recordCases(here: Here) {
   })
 
   it('remembers which conversations are parked', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const tasks = { taskOf: async () => null, about: async () => ({}) } as unknown as HeldInTasks
     const holding = createHolding({ timers: { setFor() {} }, tasks, redact: (text) => text })
     const parkBy = (tx: Tx, name: string, to: string) => {

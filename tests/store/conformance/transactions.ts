@@ -5,7 +5,7 @@ import { keepDelivery } from '../../../src/github/store.ts'
 import { findMail } from '../../../src/messages/messages.ts'
 import type { Store, Tx } from '../../../src/store/store.ts'
 import { setTimer, type TimerRow } from '../../../src/store/timers.ts'
-import { type Here, START, send } from '../place.ts'
+import { type CurrentFixture, START, send } from '../store-fixture.ts'
 
 async function timers(store: Store): Promise<string[]> {
   const rows = await store.all<TimerRow>('SELECT * FROM timers ORDER BY ref')
@@ -17,7 +17,7 @@ async function mark(tx: Tx, ref: string) {
   tx.audit({ type: 'mark.set', class: 'internal', actor: 'orchestrator', text: ref })
 }
 
-/** What a work may do wrong, in and out of SQL. */
+/** Faults of a unit of work, in SQL and outside of it. */
 const FAULTS: Record<string, (tx: Tx) => Promise<unknown> | unknown> = {
   'throws by itself': () => {
     throw new Error('by itself')
@@ -32,9 +32,9 @@ const FAULTS: Record<string, (tx: Tx) => Promise<unknown> | unknown> = {
   'reads with nonsense': (tx) => tx.get('SELECT nonsense'),
 }
 
-export function transactionCases(here: Here) {
+export function transactionCases(fixture: CurrentFixture) {
   it('stores a unit of work completely or not at all (C12)', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const failing = store.write(async (tx) => {
       await mark(tx, 'half')
       throw new Error('on second thought')
@@ -50,7 +50,7 @@ export function transactionCases(here: Here) {
   it.each(Object.keys(FAULTS))(
     'fails only the unit of work that %s, while the others in its batch succeed',
     async (name) => {
-      const store = await here().open()
+      const store = await fixture().open()
       const outcomes = await Promise.allSettled([
         store.write((tx) => mark(tx, 'a')),
         store.write(async (tx) => {
@@ -74,13 +74,13 @@ export function transactionCases(here: Here) {
   )
 
   it('commits units of work in the order they arrive, however many arrive at once', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const keys = await Promise.all(Array.from({ length: 600 }, () => send(store)))
     expect(keys).toEqual(Array.from({ length: 600 }, (_, index) => index + 1))
   })
 
   it('commits a unit marked `first` before all queued ones', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const order: string[] = []
     const waiting = Array.from({ length: 600 }, (_, index) => store.write(() => void order.push(`${index}`)))
     const ahead = store.write(() => void order.push('ahead'), 'first')
@@ -90,7 +90,7 @@ export function transactionCases(here: Here) {
   })
 
   it('batches units of work that arrive together into few commits', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const commits: number[] = []
     store.onCommit((entries) => commits.push(entries.length))
     await Promise.all(Array.from({ length: 100 }, () => send(store)))
@@ -99,7 +99,7 @@ export function transactionCases(here: Here) {
   })
 
   it('notifies watchers of every commit, also of one without entries, and of no failed one', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     let told = 0
     const stop = store.onWrite(() => {
       told += 1
@@ -121,7 +121,7 @@ export function transactionCases(here: Here) {
   })
 
   it('shows readers nothing before the commit and everything after it', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const seen: string[][] = []
     await Promise.all([
       store.write(async (tx) => {
@@ -138,7 +138,7 @@ export function transactionCases(here: Here) {
   })
 
   it('lets a unit of work read its own writes and those of earlier units in its batch', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const [key, found] = await Promise.all([
       send(store, { content: 'just written' }),
       store.write(async (tx) => (await findMail(tx, 1))?.content),
@@ -147,7 +147,7 @@ export function transactionCases(here: Here) {
   })
 
   it('runs effects once, after the commit, and only those of units that succeed', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     const effects: string[] = []
     const found: Promise<string[]>[] = []
     const work = (name: string, fails = false) =>
@@ -167,7 +167,7 @@ export function transactionCases(here: Here) {
   it('keeps a commit whose effects or listeners throw', async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     try {
-      const store = await here().open()
+      const store = await fixture().open()
       const heard: AuditEntry[] = []
       store.onCommit(() => {
         throw new Error('a bad listener')
@@ -192,14 +192,14 @@ export function transactionCases(here: Here) {
 
   it('gives transactions times that never decrease', async () => {
     const times = [START, START + 5, START + 3, START + 7]
-    const store = await here().open({ now: () => times.shift() ?? START })
+    const store = await fixture().open({ now: () => times.shift() ?? START })
     const seen: number[] = []
     for (let round = 0; round < 3; round++) seen.push(await store.write((tx) => tx.now))
     expect(seen).toEqual([START + 5, START + 5, START + 7])
   })
 
   it('assigns unique, growing keys, also across failed units and a reopening', async () => {
-    const first = await here().open()
+    const first = await fixture().open()
     const inOneWork = await first.write(async (tx) => {
       const pair = [tx.nextKey('msg'), tx.nextKey('msg'), tx.nextKey('req')]
       return await Promise.all(pair)
@@ -214,12 +214,12 @@ export function transactionCases(here: Here) {
     const kept = await send(first)
     expect(kept).toBeGreaterThan(lost)
     await first.close()
-    const second = await here().open()
+    const second = await fixture().open()
     expect(await send(second)).toBeGreaterThan(kept)
   })
 
   it('yields to the event loop between large batches', async () => {
-    const store = await here().open()
+    const store = await fixture().open()
     let turns = 0
     let writing = true
     const counting = (async () => {

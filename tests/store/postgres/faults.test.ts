@@ -5,7 +5,7 @@ import { nameFault } from '../../../src/store/postgres/fault.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { readAddress } from '../../../src/store/postgres/session.ts'
 import { startPostgres } from '../../fakes/postgres-server.ts'
-import { storeOptions } from '../place.ts'
+import { storeOptions } from '../store-fixture.ts'
 
 const server = await startPostgres()
 afterAll(() => server.stop())
@@ -16,7 +16,7 @@ async function faultOf(url: string): Promise<AppError> {
   return outcome as AppError
 }
 
-/** Everything an error holds, hidden parts and causes included. */
+/** All parts of an error, including hidden ones and causes. */
 const everything = (error: unknown) => inspect(error, { depth: 20, showHidden: true, getters: true })
 
 const SECRET = 'hunter2secret'

@@ -10,7 +10,7 @@ import { openSession, readAddress } from '../../../src/store/postgres/session.ts
 import type { Store } from '../../../src/store/store.ts'
 import { startPostgres } from '../../fakes/postgres-server.ts'
 import { startTcpProxy } from '../../fakes/tcp-proxy.ts'
-import { send, storeOptions, verifyAudit } from '../place.ts'
+import { send, storeOptions, verifyAudit } from '../store-fixture.ts'
 
 const server = await startPostgres({ durable: true })
 const proxy = await startTcpProxy(server.port)
@@ -32,7 +32,7 @@ const killBackends = () =>
 
 const AWAY = { code: 'STORE_UNAVAILABLE', hint: expect.any(String) }
 
-/** As a careful client does: the same key until there is an answer. Gives the message's key. */
+/** Retries with the same idempotency key until there is an answer. Returns the key of the message. */
 async function sendUntilAccepted(content: string): Promise<number> {
   const attempt = () =>
     store.write(async (tx) => {
@@ -176,7 +176,7 @@ describe('a lost connection', () => {
     for (let round = 0; round < 12; round++) {
       const contents = Array.from({ length: 40 }, (_, index) => `${round}/${index}`)
       const accepted = Promise.all(contents.map(sendUntilAccepted))
-      // Each time a little later, so that every part of a batch is hit.
+      // A little later in each round, to interrupt every part of a batch.
       await sleep(round * 3)
       kills += (await killBackends()).length
       keys.push(...(await accepted))

@@ -2,12 +2,12 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { readLog } from '../../../src/messages/messages.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { startPostgres } from '../../fakes/postgres-server.ts'
-import { storeOptions } from '../place.ts'
+import { storeOptions } from '../store-fixture.ts'
 
 const server = await startPostgres()
 afterAll(() => server.stop())
 
-/** Enough that the planner would not read all of them; some are one long thread. */
+/** Enough rows that the planner prefers an index; some of them are one long thread. */
 const FILL = `
   INSERT INTO messages (seq, sender, recipient, title, content, priority, correlation, hop, at, quiet, digest)
     SELECT n, 'Ada', 'a' || n % 100, 't', repeat('c', 100), 1, CASE WHEN n % 50 = 0 THEN 50 ELSE n END, 0, 1, 0, 'd'

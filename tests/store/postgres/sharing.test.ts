@@ -10,25 +10,25 @@ import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
 import type { SqlValue, Store, Tx } from '../../../src/store/store.ts'
 import { setTimer, takeDue } from '../../../src/store/timers.ts'
 import { startPostgres } from '../../fakes/postgres-server.ts'
-import { createPlace, type Place, START, send, verifyAudit } from '../place.ts'
+import { createFixture, START, type StoreFixture, send, verifyAudit } from '../store-fixture.ts'
 
 const server = await startPostgres()
 afterAll(() => server.stop())
 
-let place: Place
+let fixture: StoreFixture
 beforeEach(async () => {
   const url = await server.createSchema()
-  place = createPlace((options) => openPostgresStore(url, options), {
+  fixture = createFixture((options) => openPostgresStore(url, options), {
     tamper: async (sql) => void (await server.query(sql, url)),
     clear: async () => {},
   })
 })
-afterEach(() => place.clear())
+afterEach(() => fixture.clear())
 
 const eastAndWest = async () =>
-  [await place.open({ daemon: 'east' }), await place.open({ daemon: 'west' })] as const
+  [await fixture.open({ daemon: 'east' }), await fixture.open({ daemon: 'west' })] as const
 
-/** A door that opens once everyone has come to it. */
+/** A barrier: its promises resolve once `size` callers wait. */
 function meeting(size: number): () => Promise<void> {
   let waiting = 0
   let open = () => {}
@@ -44,25 +44,25 @@ function meeting(size: number): () => Promise<void> {
 describe('daemons that share a database', () => {
   it('can all start at once on an empty database', async () => {
     const names = ['a', 'b', 'c', 'd']
-    const stores = await Promise.all(names.map((daemon) => place.open({ daemon })))
+    const stores = await Promise.all(names.map((daemon) => fixture.open({ daemon })))
     for (const store of stores) await send(store)
     expect(await stores[0]!.all('SELECT seq FROM messages')).toHaveLength(4)
   })
 
   it('keep a newer version from migrating the schema until they have stopped', async () => {
     const [east] = await eastAndWest()
-    await place.tamper(`UPDATE meta SET value = '${MIGRATIONS.length - 1}' WHERE key = 'schema_version'`)
-    await expect(place.open({ daemon: 'north' })).rejects.toMatchObject({
+    await fixture.tamper(`UPDATE meta SET value = '${MIGRATIONS.length - 1}' WHERE key = 'schema_version'`)
+    await expect(fixture.open({ daemon: 'north' })).rejects.toMatchObject({
       code: 'STORE_LOCKED',
       message: expect.stringContaining('east, west'),
       hint: expect.stringContaining('Stop all daemons'),
     })
-    // Nothing was changed, and the others go on.
+    // The running daemons still work with the unchanged schema.
     expect(await send(east)).toBe(1)
   })
 
   it('with one name: only one of several that start at once gets the name', async () => {
-    const starts = await Promise.allSettled(Array.from({ length: 5 }, () => place.open()))
+    const starts = await Promise.allSettled(Array.from({ length: 5 }, () => fixture.open()))
     const refused = starts.filter((start) => start.status === 'rejected')
     expect(refused).toHaveLength(4)
     for (const { reason } of refused) expect(reason).toMatchObject({ code: 'STORE_LOCKED' })
@@ -99,7 +99,7 @@ describe('daemons that share a database', () => {
 
   it('assign keys in commit order, so that a reader who continues from a key misses none', async () => {
     const [east, west] = await eastAndWest()
-    const reader = await place.open({ daemon: 'reader' })
+    const reader = await fixture.open({ daemon: 'reader' })
     let writing = true
     const seen: number[] = []
     const reading = (async () => {
@@ -168,7 +168,7 @@ describe('daemons that share a database', () => {
             if (timers.length === 6) break
           }
           const mails = await claimDeliveries(tx, claim)
-          // Both hold their rows now: neither had to wait for the other to end.
+          // Both hold their rows now, so neither waited for the other's transaction.
           await meet()
           return [...timers, ...mails.map((mail) => mail.id)]
         }),
@@ -219,28 +219,28 @@ describe('a successor', () => {
   it('takes over when the lease expires, and its predecessor can no longer write', async () => {
     let now = START
     const clock = { now: () => now, leaseMs: 60_000 }
-    const old = await place.open(clock)
+    const old = await fixture.open(clock)
     await send(old)
-    await expect(place.open(clock)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+    await expect(fixture.open(clock)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
     now += 60_000
-    const next = await place.open(clock)
+    const next = await fixture.open(clock)
     await expect(send(old)).rejects.toMatchObject({ code: 'FENCED' })
     expect(await send(next)).toBe(2)
     await old.close()
-    // The old one's end does not end the lease of the new one.
-    await expect(place.open(clock)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+    // Closing the old store doesn't release the lease of the new one.
+    await expect(fixture.open(clock)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
     expect(await verifyAudit(next)).toMatchObject({ ok: true, count: 2 })
   })
 
   it('waits for the open transaction and continues after it', async () => {
     let now = START
     const clock = { now: () => now }
-    const old = await place.open(clock)
+    const old = await fixture.open(clock)
     now += 60_000
     let taken = false
     let opening: Promise<Store> | undefined
     await old.write(async (tx) => {
-      opening = place.open(clock).then((store) => {
+      opening = fixture.open(clock).then((store) => {
         taken = true
         return store
       })
@@ -257,7 +257,7 @@ describe('a successor', () => {
   it('does not wait forever for a daemon that hangs in a transaction', async () => {
     let now = START
     const clock = { now: () => now, leaseMs: 300 }
-    const old = await place.open(clock)
+    const old = await fixture.open(clock)
     now += 300
     const hanging = old.write(async (tx) => {
       tx.run('DELETE FROM timers')
@@ -265,7 +265,7 @@ describe('a successor', () => {
       await tx.get('SELECT 1 AS one')
     })
     hanging.catch(() => {})
-    const next = await place.open(clock)
+    const next = await fixture.open(clock)
     await expect(hanging).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     await expect(send(old)).rejects.toMatchObject({ code: 'FENCED' })
     expect(await send(next)).toBe(1)
@@ -273,9 +273,9 @@ describe('a successor', () => {
 
   it('does not wait for a daemon on the same host whose process has ended', async () => {
     const { pid } = spawnSync('true')
-    await place.open({ pid })
-    await expect(place.open({ host: 'elsewhere' })).rejects.toMatchObject({ code: 'STORE_LOCKED' })
-    const next = await place.open()
+    await fixture.open({ pid })
+    await expect(fixture.open({ host: 'elsewhere' })).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+    const next = await fixture.open()
     expect(await send(next)).toBe(1)
   })
 })

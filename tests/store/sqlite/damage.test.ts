@@ -4,14 +4,14 @@ import type { AppError } from '../../../src/base/errors.ts'
 import { claimDeliveries, moveDeliveries } from '../../../src/messages/delivery-states.ts'
 import { type Mail, readMailbox } from '../../../src/messages/messages.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { send } from '../place.ts'
-import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
+import { createSqliteFixture, type SqliteFixture } from '../sqlite-fixture.ts'
+import { send } from '../store-fixture.ts'
 
-let place: SqlitePlace
+let fixture: SqliteFixture
 beforeEach(async () => {
-  place = await createSqlitePlace()
+  fixture = await createSqliteFixture()
 })
-afterEach(() => place.clear())
+afterEach(() => fixture.clear())
 
 const AGENTS = ['Bob', 'Cleo']
 const FLIPS = 400
@@ -29,17 +29,17 @@ async function fill(store: Store) {
 async function readAll(store: Store): Promise<Mail[]> {
   const boxes = []
   for (const agent of AGENTS) boxes.push(await readMailbox(store, agent, 'all'))
-  // Whoever asks for the evidence is shown the audit's, which is sealed; the copy in the row is for nobody.
+  // Readers get the evidence from the sealed audit; the copy in the row is unused.
   return boxes.flat().map(({ evidence: _, ...mail }) => mail)
 }
 
 describe('a flipped bit in the file', () => {
   it('is reported as damage, found by the check, or harmless, and never reaches a reader', async () => {
-    const store = await place.open()
+    const store = await fixture.open()
     await fill(store)
     const original = await readAll(store)
     await store.close()
-    const bytes = readFileSync(place.file)
+    const bytes = readFileSync(fixture.file)
 
     const outcomes = { refused: 0, found: 0, harmless: 0 }
     for (let flip = 0; flip < FLIPS; flip++) {
@@ -47,7 +47,7 @@ describe('a flipped bit in the file', () => {
       // Spread over the file, and over the bits of a byte.
       const at = Math.floor((flip * bytes.length) / FLIPS) + ((flip * 37) % 200)
       damaged[at]! ^= 1 << (flip % 8)
-      writeFileSync(place.file, damaged)
+      writeFileSync(fixture.file, damaged)
       const outcome = await tryReading(original)
       expect(outcome, `bit ${flip % 8} of byte ${at}`).not.toBe('served')
       outcomes[outcome as keyof typeof outcomes]++
@@ -60,7 +60,7 @@ describe('a flipped bit in the file', () => {
 async function tryReading(original: Mail[]): Promise<'refused' | 'found' | 'harmless' | 'served'> {
   let store: Store | undefined
   try {
-    store = await place.open()
+    store = await fixture.open()
     const problems = await store.check()
     const mails = await readAll(store)
     if (problems.length > 0) return 'found'

@@ -1,10 +1,10 @@
-// Fills the disk that its folder is on, through a store, and reports what the store made of it as JSON.
+// Fills the disk through a store and prints the outcome as JSON.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AppError } from '../../../src/base/errors.ts'
 import { readMailbox } from '../../../src/messages/messages.ts'
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts'
-import { send, storeOptions, verifyAudit } from '../place.ts'
+import { send, storeOptions, verifyAudit } from '../store-fixture.ts'
 
 const folder = process.argv[2]!
 const ballast = join(folder, 'ballast')

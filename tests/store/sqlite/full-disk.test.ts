@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** A mount of its own, seen by the child only and gone with it. */
+/** Mounts a small disk in the child's own namespace; it disappears with the child. */
 function mountSmallDisk(): string[] | undefined {
   const mount = `mount -t tmpfs -o size=2m none '${folder}'`
   for (const namespace of [['--mount'], ['--user', '--map-root-user', '--mount']]) {
@@ -44,7 +44,7 @@ function fill(command: readonly string[]): Report {
 describe('a full disk', () => {
   it('stops writes but not reads, loses no accepted message, and recovers when there is space', () => {
     const disk = mountSmallDisk()
-    // Without mounts: a limit to the size of a file, which is a fault of writing all the same.
+    // Without the right to mount, a limit on the file size makes writes fail too.
     const report = fill(disk ?? ['sh', '-c', 'ulimit -f 1500 && exec "$@"', 'sh'])
     const code = disk === undefined ? 'STORE_UNAVAILABLE' : 'STORE_FULL'
     expect(report).toMatchObject({ code, again: code, hint: expect.any(String), problems: [] })

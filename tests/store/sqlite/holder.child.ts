@@ -1,6 +1,6 @@
-// Opens the store of a file, says so, and holds it until its standard input ends or it is killed.
+// Opens a store, reports it, and holds it until its standard input ends or it is killed.
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts'
-import { send, storeOptions } from '../place.ts'
+import { send, storeOptions } from '../store-fixture.ts'
 
 const store = await openSqliteStore(process.argv[2]!, storeOptions({ pid: process.pid }))
 await send(store)

@@ -9,13 +9,13 @@ import {
 import { readLog, readMailbox } from '../../../src/messages/messages.ts'
 import { findOpenQuestion } from '../../../src/people/people.ts'
 import type { Reader, SqlValue, Tx } from '../../../src/store/store.ts'
-import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
+import { createSqliteFixture, type SqliteFixture } from '../sqlite-fixture.ts'
 
-let place: SqlitePlace
+let fixture: SqliteFixture
 beforeEach(async () => {
-  place = await createSqlitePlace()
+  fixture = await createSqliteFixture()
 })
-afterEach(() => place.clear())
+afterEach(() => fixture.clear())
 
 const CLAIM = { agent: 'Bob', until: 1, evidence: 'poll', limit: 6, maxBytes: 100_000 }
 
@@ -28,7 +28,7 @@ const LOOKS: Record<string, (tx: Tx) => Promise<unknown>> = {
   'an unread mailbox': (tx) => readMailbox(tx, 'Bob', 'unread'),
 }
 
-/** A reader that finds nothing, and keeps how it would have looked for it. */
+/** A reader that finds nothing and collects the query plans. */
 function explaining(store: Reader) {
   const plans: string[] = []
   const explain = async (sql: string, params: readonly SqlValue[] = []) => {
@@ -57,7 +57,7 @@ async function planOf(reader: Reader, sql: string, params: readonly SqlValue[]):
 
 describe('the plan of a query', () => {
   it.each(Object.entries(LOOKS))('for %s reads open deliveries only, not the history', async (_, look) => {
-    const store = await place.open()
+    const store = await fixture.open()
     const plans: string[] = []
     await store.write(async (tx) => {
       const { asked, noting } = notingQueries(tx)
@@ -72,7 +72,7 @@ describe('the plan of a query', () => {
   it.each(['handing out by priority', 'counting what waits'])(
     'of %s is made once, as no limit is bound to it',
     async (name) => {
-      const store = await place.open()
+      const store = await fixture.open()
       await store.write(async (tx) => {
         const { asked, noting } = notingQueries(tx)
         await LOOKS[name]!(noting)
@@ -83,7 +83,7 @@ describe('the plan of a query', () => {
   )
 
   it('for a tree of tasks reads its entries in order, not the whole audit', async () => {
-    const store = await place.open()
+    const store = await fixture.open()
     const { plans, all } = explaining(store)
     await readTree({ daemon: store.daemon, all }, 7, { after: 3, limit: 10 })
     expect(plans).toEqual([expect.stringMatching(/audit USING INDEX audit_of_tree \(root=\? AND .*>\?\)/)])
@@ -93,7 +93,7 @@ describe('the plan of a query', () => {
   })
 
   it('for the question of one task reads that request only', async () => {
-    const store = await place.open()
+    const store = await fixture.open()
     const { plans, get } = explaining(store)
     await findOpenQuestion({ ...store, get }, 'task_7', 'req_3')
     expect(plans).toEqual([expect.stringMatching(/USING INDEX human_requests_of_task \(context=\?\)$/)])
@@ -101,7 +101,7 @@ describe('the plan of a query', () => {
   })
 
   it('for one thread reads the messages of that thread only (S1.14)', async () => {
-    const store = await place.open()
+    const store = await fixture.open()
     const { plans, all } = explaining(store)
     await readLog({ ...store, all }, { thread: 7, limit: 500 })
     await readLog({ ...store, all }, { thread: 7, before: 90, limit: 500 })

@@ -1,7 +1,7 @@
 import type * as FileSystem from 'node:fs'
 import { expect, it, onTestFinished, vi } from 'vitest'
 
-/** The disk, which takes its time. */
+/** Holds back syncs until the test lets them finish. */
 const disk = vi.hoisted(() => ({
   waiting: [] as ((error: Error | null) => void)[],
   isHeld: false,
@@ -17,16 +17,16 @@ vi.mock('node:fs', async (importOriginal) => {
 })
 
 const { setTimer } = await import('../../../src/store/timers.ts')
-const { createSqlitePlace } = await import('../sqlite-place.ts')
+const { createSqliteFixture } = await import('../sqlite-fixture.ts')
 
 async function openStore() {
-  const place = await createSqlitePlace()
+  const fixture = await createSqliteFixture()
   onTestFinished(async () => {
     disk.isHeld = false
     for (const told of disk.waiting.splice(0)) told(null)
-    await place.clear()
+    await fixture.clear()
   })
-  return await place.open()
+  return await fixture.open()
 }
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 20))
@@ -77,7 +77,7 @@ it('confirms nothing after the disk failed once, because a later sync would hide
   disk.waiting.pop()!(Object.assign(new Error('ENOSPC: no space'), { code: 'ENOSPC', syscall: 'fdatasync' }))
   await expect(written).rejects.toMatchObject(failure)
   await expect(read).rejects.toMatchObject(failure)
-  // The disk would take this one without a word.
+  // The disk would accept this write without an error.
   await expect(store.write((tx) => tx.audit(entry))).rejects.toMatchObject(failure)
   await expect((async () => await store.all(timers))()).rejects.toMatchObject(failure)
   expect(() => store.throwIfFailed()).toThrow('could not be synced to disk')

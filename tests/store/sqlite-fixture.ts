@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/store/sqlite/open.ts'
-import { createPlace, type Place } from './place.ts'
+import { createFixture, type StoreFixture } from './store-fixture.ts'
 
-export interface SqlitePlace extends Place {
+export interface SqliteFixture extends StoreFixture {
   readonly file: string
 }
 
-export async function createSqlitePlace(): Promise<SqlitePlace> {
+export async function createSqliteFixture(): Promise<SqliteFixture> {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-store-'))
   const file = join(folder, 'store.db')
-  const place = createPlace((options) => openSqliteStore(file, options), {
+  const fixture = createFixture((options) => openSqliteStore(file, options), {
     async tamper(sql) {
       const database = new DatabaseSync(file, { timeout: 5000 })
       database.exec(sql)
@@ -22,5 +22,5 @@ export async function createSqlitePlace(): Promise<SqlitePlace> {
       rmSync(folder, { recursive: true })
     },
   })
-  return { ...place, file }
+  return { ...fixture, file }
 }

@@ -12,20 +12,20 @@ export interface OpenOptions extends Partial<DaemonIdentity> {
   now?: () => number
 }
 
-/** Where one test's store lives. It may be opened, closed, opened again, by one daemon or by several. */
-export interface Place {
+/** The store of one test, which one or several daemons may open, close and reopen. */
+export interface StoreFixture {
   open(options?: OpenOptions): Promise<Store>
-  /** Changes what is stored behind the back of the store. */
+  /** Changes the stored rows without the store. */
   tamper(sql: string): Promise<void>
-  /** Closes what is still open and removes everything. */
+  /** Closes all open stores and removes the data. */
   clear(): Promise<void>
 }
 
-/** Keeps account of the stores that `open` opens, so that a failed test leaves none of them behind. */
-export function createPlace(
+/** Tracks the opened stores, so that a failed test leaves none open. */
+export function createFixture(
   open: (options: StoreOptions) => Promise<Store>,
-  rest: Omit<Place, 'open'>,
-): Place {
+  rest: Omit<StoreFixture, 'open'>,
+): StoreFixture {
   const opened: Store[] = []
   return {
     async open(options = {}) {
@@ -60,7 +60,7 @@ export function storeOptions({ now = () => START, ...identity }: OpenOptions): S
   }
 }
 
-/** The real chain, without the search for secrets. */
+/** The real chain, without redaction. */
 const seal: Seal = (drafts, head, time) => {
   const at = new Date(time).toISOString()
   let { seq, hash } = head
@@ -78,7 +78,7 @@ export async function verifyAudit(store: Store, chain = store.daemon): Promise<C
   return await verifyChain(entries, { chain, expectedHead: await readHead(store, chain) })
 }
 
-/** Sends a message and writes it down, as the door does. Gives its key. */
+/** Stores a message with its audit entry, as the door does. Returns its key. */
 export async function send(store: Store, message: Partial<NewMessage> = {}): Promise<number> {
   const { from = 'Ada', to = 'Bob' } = message
   return await store.write(async (tx) => {
@@ -102,5 +102,5 @@ export async function send(store: Store, message: Partial<NewMessage> = {}): Pro
   })
 }
 
-/** The place of the test that runs. */
-export type Here = () => Place
+/** The fixture of the running test. */
+export type CurrentFixture = () => StoreFixture
