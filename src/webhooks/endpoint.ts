@@ -23,19 +23,14 @@ import type { MaybePromise, Store, Tx } from '../store/store.ts'
 import { eventOf, isWanted } from './event.ts'
 import { createSender, type Posted, retryDelay, type SenderOptions } from './send.ts'
 import {
-  addToQueue,
-  clearQueue,
-  countAttempt,
   findWebhook,
-  firstInQueue,
   keepWebhook,
   lastSeq,
   nextEntries,
   type QueuedRow,
   readEntry,
-  shortenQueue,
-  takeFromQueue,
   type WebhookRow,
+  webhookQueue,
 } from './store.ts'
 
 interface EndpointOptions extends SenderOptions {
@@ -56,6 +51,7 @@ export function createEndpoint(options: EndpointOptions) {
   const { config, store, clock, log } = options
   const { name } = config
   const chain = store.daemon
+  const queue = webhookQueue(chain, name)
   const closing = new AbortController()
   const sender = createSender(options, closing.signal)
   let row = options.row
@@ -97,8 +93,8 @@ export function createEndpoint(options: EndpointOptions) {
         continue
       }
       await change(async (tx, before) => {
-        for (const { seq } of matching) addToQueue(tx, chain, name, seq)
-        const over = await shortenQueue(tx, chain, name, MAX_PENDING)
+        for (const { seq } of matching) queue.add(tx, seq)
+        const over = await queue.shorten(tx, MAX_PENDING)
         if (over > 0 && before.dropped === 0)
           recordDropped(tx, name, `more than ${MAX_PENDING} events are waiting`)
         return { seen: last, dropped: before.dropped + over }
@@ -112,7 +108,7 @@ export function createEndpoint(options: EndpointOptions) {
     if (row!.state === 'dead') return false
     await catchUp()
     if ((row!.not_before ?? 0) > clock.now()) return false
-    const first = await firstInQueue(store, chain, name)
+    const first = await queue.first(store)
     if (first === undefined) return false
     const found = await readEntry(store, chain, first.seq)
     const posted: Posted =
@@ -125,14 +121,14 @@ export function createEndpoint(options: EndpointOptions) {
   }
 
   async function due(): Promise<number | undefined> {
-    if (row!.state === 'dead' || (await firstInQueue(store, chain, name)) === undefined) return undefined
+    if (row!.state === 'dead' || (await queue.first(store)) === undefined) return undefined
     return row!.not_before ?? clock.now()
   }
 
   async function settle({ seq, attempts }: QueuedRow, posted: Posted) {
     if (posted.outcome === 'sent') {
       await change((tx, before) => {
-        takeFromQueue(tx, chain, name, seq)
+        queue.remove(tx, seq)
         return { ...HEALTHY, sent: before.sent + 1, sent_at: tx.now }
       })
       return
@@ -147,9 +143,9 @@ export function createEndpoint(options: EndpointOptions) {
       }
       const isRejected = outcome === 'rejected' && attempts + 1 >= REJECTIONS
       if (isRejected) {
-        takeFromQueue(tx, chain, name, seq)
+        queue.remove(tx, seq)
         recordDropped(tx, name, `entry ${seq} was rejected ${REJECTIONS} times: ${error}`)
-      } else countAttempt(tx, chain, name, seq)
+      } else queue.countAttempt(tx, seq)
       const delay = Math.max(retryAfterMs, retryDelay(failures))
       return {
         ...{ failing_since, failures, last_error: error, not_before: tx.now + delay },
@@ -160,7 +156,7 @@ export function createEndpoint(options: EndpointOptions) {
 
   /** Marks the endpoint as dead, drops its queue, and puts a notice into the inbox. */
   async function markDead(tx: Tx, before: WebhookRow, error: string): Promise<Partial<WebhookRow>> {
-    const lost = await clearQueue(tx, chain, name)
+    const lost = await queue.clear(tx)
     await recordDeath(tx, name, error, lost)
     return { state: 'dead', last_error: error, not_before: null, dropped: before.dropped + lost }
   }
@@ -169,6 +165,7 @@ export function createEndpoint(options: EndpointOptions) {
     name,
     config,
     row: () => row!,
+    pending: () => queue.count(store),
     shown: sender.shown,
     open,
     /** Called with the entries of each commit. */

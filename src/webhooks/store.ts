@@ -64,7 +64,7 @@ export function keepWebhook(tx: Tx, chain: string, row: WebhookRow): void {
 
 /** Deletes a webhook that is no longer in orc.yaml. */
 export async function forgetWebhook(tx: Tx, chain: string, name: string): Promise<void> {
-  await clearQueue(tx, chain, name)
+  await webhookQueue(chain, name).clear(tx)
   tx.run('DELETE FROM webhooks WHERE chain = ? AND name = ?', [chain, name])
 }
 
@@ -91,58 +91,50 @@ export async function readEntry(reader: Reader, chain: string, seq: number): Pro
   return row === undefined ? undefined : toEntry(row)
 }
 
-export function addToQueue(tx: Tx, chain: string, webhook: string, seq: number): void {
-  tx.run(
-    'INSERT INTO webhook_queue (webhook, chain, seq) VALUES (?, ?, ?) ON CONFLICT (webhook, chain, seq) DO NOTHING',
-    [webhook, chain, seq],
-  )
-}
+/** The events that wait for one webhook. */
+export function webhookQueue(chain: string, webhook: string) {
+  const ITS = 'webhook = ? AND chain = ?'
+  const its = [webhook, chain]
 
-export async function firstInQueue(
-  reader: Reader,
-  chain: string,
-  webhook: string,
-): Promise<QueuedRow | undefined> {
-  return await reader.get<QueuedRow>(
-    'SELECT seq, attempts FROM webhook_queue WHERE webhook = ? AND chain = ? ORDER BY seq LIMIT 1',
-    [webhook, chain],
-  )
-}
+  async function count(reader: Reader): Promise<number> {
+    const sql = `SELECT COUNT(*) AS count FROM webhook_queue WHERE ${ITS}`
+    return (await reader.get<{ count: number }>(sql, its))!.count
+  }
 
-export async function countQueue(reader: Reader, chain: string, webhook: string): Promise<number> {
-  const row = await reader.get<{ count: number }>(
-    'SELECT COUNT(*) AS count FROM webhook_queue WHERE webhook = ? AND chain = ?',
-    [webhook, chain],
-  )
-  return row?.count ?? 0
-}
-
-export function takeFromQueue(tx: Tx, chain: string, webhook: string, seq: number): void {
-  tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq = ?', [webhook, chain, seq])
-}
-
-export function countAttempt(tx: Tx, chain: string, webhook: string, seq: number): void {
-  tx.run('UPDATE webhook_queue SET attempts = attempts + 1 WHERE webhook = ? AND chain = ? AND seq = ?', [
-    webhook,
-    chain,
-    seq,
-  ])
-}
-
-/** Deletes the oldest events until `most` are left, and returns how many it deleted. */
-export async function shortenQueue(tx: Tx, chain: string, webhook: string, most: number): Promise<number> {
-  const over = (await countQueue(tx, chain, webhook)) - most
-  if (over <= 0) return 0
-  tx.run(
-    `DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq IN (
-       SELECT seq FROM webhook_queue WHERE webhook = ? AND chain = ? ORDER BY seq LIMIT ?)`,
-    [webhook, chain, webhook, chain, over],
-  )
-  return over
-}
-
-export async function clearQueue(tx: Tx, chain: string, webhook: string): Promise<number> {
-  const count = await countQueue(tx, chain, webhook)
-  tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ?', [webhook, chain])
-  return count
+  return {
+    count,
+    add(tx: Tx, seq: number): void {
+      tx.run(
+        'INSERT INTO webhook_queue (webhook, chain, seq) VALUES (?, ?, ?) ON CONFLICT (webhook, chain, seq) DO NOTHING',
+        [...its, seq],
+      )
+    },
+    async first(reader: Reader): Promise<QueuedRow | undefined> {
+      const sql = `SELECT seq, attempts FROM webhook_queue WHERE ${ITS} ORDER BY seq LIMIT 1`
+      return await reader.get<QueuedRow>(sql, its)
+    },
+    remove(tx: Tx, seq: number): void {
+      tx.run(`DELETE FROM webhook_queue WHERE ${ITS} AND seq = ?`, [...its, seq])
+    },
+    countAttempt(tx: Tx, seq: number): void {
+      tx.run(`UPDATE webhook_queue SET attempts = attempts + 1 WHERE ${ITS} AND seq = ?`, [...its, seq])
+    },
+    /** Deletes the oldest events until `most` are left, and returns how many it deleted. */
+    async shorten(tx: Tx, most: number): Promise<number> {
+      const over = (await count(tx)) - most
+      if (over <= 0) return 0
+      tx.run(
+        `DELETE FROM webhook_queue WHERE ${ITS} AND seq IN (
+           SELECT seq FROM webhook_queue WHERE ${ITS} ORDER BY seq LIMIT ?)`,
+        [...its, ...its, over],
+      )
+      return over
+    },
+    /** Returns how many events it deleted. */
+    async clear(tx: Tx): Promise<number> {
+      const deleted = await count(tx)
+      tx.run(`DELETE FROM webhook_queue WHERE ${ITS}`, its)
+      return deleted
+    },
+  }
 }

@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts'
 import type { WebhookState } from './api.ts'
 import { createEndpoint, type Endpoint } from './endpoint.ts'
 import type { Posted } from './send.ts'
-import { countQueue, forgetWebhook, readWebhooks } from './store.ts'
+import { forgetWebhook, readWebhooks } from './store.ts'
 
 /** Posts audit entries to chat tools and other receivers. Each receiver has its own durable queue. */
 export interface Webhooks {
@@ -82,7 +82,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       await closeAll()
       await open()
     },
-    list: () => Promise.all([...endpoints.values()].map((endpoint) => stateOf(store, endpoint))),
+    list: () => Promise.all([...endpoints.values()].map(stateOf)),
     async test(name) {
       const endpoint = endpoints.get(name)
       if (endpoint !== undefined) return await endpoint.test()
@@ -98,7 +98,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
   }
 }
 
-async function stateOf(store: Store, endpoint: Endpoint): Promise<WebhookState> {
+async function stateOf(endpoint: Endpoint): Promise<WebhookState> {
   const { name, config } = endpoint
   const { state, failures, sent, dropped, sent_at, failing_since, not_before, last_error } = endpoint.row()
   return {
@@ -107,7 +107,7 @@ async function stateOf(store: Store, endpoint: Endpoint): Promise<WebhookState> 
     format: config.format,
     events: [...config.events],
     state: state === 'dead' ? 'dead' : failures > 0 ? 'failing' : 'active',
-    pending: await countQueue(store, store.daemon, name),
+    pending: await endpoint.pending(),
     sent,
     dropped,
     sent_at: iso(sent_at),

@@ -42,17 +42,12 @@ import { newTask } from '../../../src/tasks/core/reduce.ts'
 import { insertTask, setTaskDue, updateTask } from '../../../src/tasks/store.ts'
 import type { Task } from '../../../src/tasks/task.ts'
 import {
-  addToQueue,
-  countAttempt,
-  countQueue,
   findWebhook,
-  firstInQueue,
   forgetWebhook,
   keepWebhook,
   readWebhooks,
-  shortenQueue,
-  takeFromQueue,
   type WebhookRow,
+  webhookQueue,
 } from '../../../src/webhooks/store.ts'
 import { definePlan } from '../../runs/define-plan.ts'
 import { type CurrentFixture, START } from '../store-fixture.ts'
@@ -95,6 +90,7 @@ export function recordCases(fixture: CurrentFixture) {
 
   it('keeps webhooks and their queues, the oldest event first', async () => {
     const store = await fixture().open()
+    const [queue, other] = [webhookQueue('main', 'chat'), webhookQueue('main', 'other')]
     const row: WebhookRow = {
       ...{ name: 'chat', target: 't', state: 'active', seen: 1, failing_since: null, failures: 0 },
       ...{ not_before: null, last_error: null, sent: 0, dropped: 0, sent_at: null },
@@ -102,21 +98,19 @@ export function recordCases(fixture: CurrentFixture) {
     await store.write(async (tx) => {
       keepWebhook(tx, 'main', row)
       keepWebhook(tx, 'main', { ...row, failures: 2, last_error: '500' })
-      for (const seq of [5, 3, 4, 3]) addToQueue(tx, 'main', 'chat', seq)
-      addToQueue(tx, 'main', 'other', 1)
-      countAttempt(tx, 'main', 'chat', 3)
+      for (const seq of [5, 3, 4, 3]) queue.add(tx, seq)
+      other.add(tx, 1)
+      queue.countAttempt(tx, 3)
     })
     expect(await readWebhooks(store, 'main')).toEqual([{ ...row, failures: 2, last_error: '500' }])
     expect(await readWebhooks(store, 'another')).toEqual([])
-    expect(await firstInQueue(store, 'main', 'chat')).toEqual({ seq: 3, attempts: 1 })
-    await store.write((tx) => takeFromQueue(tx, 'main', 'chat', 3))
-    expect(await firstInQueue(store, 'main', 'chat')).toEqual({ seq: 4, attempts: 0 })
-    expect(await store.write((tx) => shortenQueue(tx, 'main', 'chat', 1))).toBe(1)
-    expect(await firstInQueue(store, 'main', 'chat')).toEqual({ seq: 5, attempts: 0 })
+    expect(await queue.first(store)).toEqual({ seq: 3, attempts: 1 })
+    await store.write((tx) => queue.remove(tx, 3))
+    expect(await queue.first(store)).toEqual({ seq: 4, attempts: 0 })
+    expect(await store.write((tx) => queue.shorten(tx, 1))).toBe(1)
+    expect(await queue.first(store)).toEqual({ seq: 5, attempts: 0 })
     await store.write((tx) => forgetWebhook(tx, 'main', 'chat'))
-    expect([await countQueue(store, 'main', 'chat'), await countQueue(store, 'main', 'other')]).toEqual([
-      0, 1,
-    ])
+    expect([await queue.count(store), await other.count(store)]).toEqual([0, 1])
     expect(await findWebhook(store, 'main', 'chat')).toBeUndefined()
   })
 
