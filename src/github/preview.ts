@@ -6,11 +6,11 @@ import { authorOf, type GitHubEvent, isNewcomer, newComment, readEvent } from '.
 import { DEFAULT_POLICIES, isElsewhere, isPaused, judgeProposal } from './core/policy.ts'
 import { parseResult, readReport, separateConduct } from './core/report.ts'
 import {
-  COMMAND_ROLES,
   holds,
   mayUse,
   readSlashCommands,
   routesOf,
+  SLASH_COMMANDS,
   stepsFor,
   whyIgnored,
 } from './core/routing.ts'
@@ -123,7 +123,7 @@ function commandsIn(team: Team, event: GitHubEvent) {
         does: 'nothing: unknown command',
       }
     const command = `/agent ${parsed.name}${parsed.words === '' ? '' : ` ${parsed.words}`}`
-    const role = COMMAND_ROLES[parsed.name]
+    const role = SLASH_COMMANDS[parsed.name].role
     const allowed = mayUse(parsed.name, author)
     const does =
       role === undefined

@@ -9,13 +9,13 @@ import { commentAsService } from './comments.ts'
 import { type GitHubEvent, newComment, readEvent } from './core/event.ts'
 import { isPaused } from './core/policy.ts'
 import {
-  COMMAND_ROLES,
   helpText,
   mayUse,
   readSlashCommands,
   readVerdict,
   routeEvent,
   routesOf,
+  SLASH_COMMANDS,
   type SlashCommand,
   type SlashName,
   stepsFor,
@@ -181,13 +181,6 @@ interface SlashOutcome {
   readonly replies: readonly string[]
 }
 
-const TASKS: Readonly<Record<string, string>> = {
-  summarize: 'Summarize the thread for a new reader, as one comment, on',
-  'find-gfi': 'Name up to five open issues that are good for a newcomer, as one comment, on',
-  'draft-docs': 'Draft documentation for the topic of this thread, as one comment, on',
-  'repo-stats': 'Describe how the repository is doing, as one comment, on',
-}
-
 /** Runs `/agent …` commands: verdicts are decided at once, everything else becomes a task. */
 function createSlashCommands({ store, team, log, handle }: GithubDependencies) {
   async function decide(command: SlashCommand, event: GitHubEvent): Promise<string | undefined> {
@@ -252,11 +245,11 @@ function createSlashCommands({ store, team, log, handle }: GithubDependencies) {
         continue
       }
       commands.push(command.name)
-      const role = COMMAND_ROLES[command.name]
+      const { role, task } = SLASH_COMMANDS[command.name]
       if (command.name === 'help') replies.push(helpText())
       else if (role !== undefined) {
-        const task = `${TASKS[command.name]} #${subject?.number ?? ''}`
-        if (!steps.some(({ to }) => to === role)) steps.push({ to: role, when: [], on: 'any', task })
+        if (!steps.some(({ to }) => to === role))
+          steps.push({ to: role, when: [], on: 'any', task: `${task} #${subject?.number ?? ''}` })
       } else {
         const reply = await decide(command, event)
         if (reply !== undefined) replies.push(reply)

@@ -36,13 +36,6 @@ export function stepsFor(
   return Object.hasOwn(routes, type) ? routes[type] : undefined
 }
 
-export const COMMAND_ROLES: Readonly<Partial<Record<SlashName, string>>> = {
-  summarize: 'triage',
-  'find-gfi': 'concierge',
-  'draft-docs': 'scribe',
-  'repo-stats': 'community',
-}
-
 /** Facts that the service reads from GitHub; false if GitHub does not report them. */
 export interface EventFacts {
   readonly firstTimer: boolean
@@ -115,16 +108,48 @@ export function whyIgnored(
   return sender?.isBot && comment !== undefined ? 'a bot wrote the comment' : undefined
 }
 
-const SLASH_COMMANDS = [
-  'help',
-  'summarize',
-  'find-gfi',
-  'draft-docs',
-  'repo-stats',
-  'approve',
-  'reject',
-] as const
-export type SlashName = (typeof SLASH_COMMANDS)[number]
+interface SlashDefinition {
+  /** The association that the command requires. `people`: only people listed in orc.yaml. */
+  readonly for: 'anyone' | 'people' | 'CONTRIBUTOR' | 'COLLABORATOR'
+  /** Completes `| /agent NAME | … |`. */
+  readonly help?: string
+  /** The role that gets the command as a task; the service itself handles the others. */
+  readonly role?: string
+  /** Completed by the number of the thread. */
+  readonly task?: string
+}
+
+export type SlashName = 'help' | 'summarize' | 'find-gfi' | 'draft-docs' | 'repo-stats' | 'approve' | 'reject'
+
+export const SLASH_COMMANDS: Readonly<Record<SlashName, SlashDefinition>> = {
+  help: { for: 'anyone' },
+  summarize: {
+    for: 'CONTRIBUTOR',
+    help: 'a summary of this thread',
+    role: 'triage',
+    task: 'Summarize the thread for a new reader, as one comment, on',
+  },
+  'find-gfi': {
+    for: 'anyone',
+    help: 'issues for newcomers',
+    role: 'concierge',
+    task: 'Name up to five open issues that are good for a newcomer, as one comment, on',
+  },
+  'draft-docs': {
+    for: 'COLLABORATOR',
+    help: 'a draft of documentation for this',
+    role: 'scribe',
+    task: 'Draft documentation for the topic of this thread, as one comment, on',
+  },
+  'repo-stats': {
+    for: 'CONTRIBUTOR',
+    help: 'how this repository is doing',
+    role: 'community',
+    task: 'Describe how the repository is doing, as one comment, on',
+  },
+  approve: { for: 'people' },
+  reject: { for: 'people' },
+}
 
 export interface SlashCommand {
   readonly name: SlashName
@@ -161,23 +186,14 @@ export function readSlashCommands(body: string): ParsedSlash[] {
 }
 
 function toCommand(text: string, words: string): ParsedSlash {
-  const name = SLASH_COMMANDS.find((one) => one === text.toLowerCase())
-  return name === undefined ? { name, text: text.slice(0, 40) } : { name, words: words.trim() }
+  const name = text.toLowerCase()
+  return Object.hasOwn(SLASH_COMMANDS, name)
+    ? { name: name as SlashName, words: words.trim() }
+    : { name: undefined, text: text.slice(0, 40) }
 }
 
 /** Author associations in ascending order of trust; unknown ones rank lowest (C19). */
 const RANKS: readonly string[] = ['CONTRIBUTOR', 'COLLABORATOR', 'MEMBER', 'OWNER']
-
-/** The association that a command requires. `people`: only people listed in orc.yaml. */
-const PERMISSIONS: Record<SlashName, 'anyone' | 'people' | 'CONTRIBUTOR' | 'COLLABORATOR'> = {
-  help: 'anyone',
-  'find-gfi': 'anyone',
-  summarize: 'CONTRIBUTOR',
-  'repo-stats': 'CONTRIBUTOR',
-  'draft-docs': 'COLLABORATOR',
-  approve: 'people',
-  reject: 'people',
-}
 
 interface SlashAuthor {
   readonly association: string
@@ -186,7 +202,7 @@ interface SlashAuthor {
 }
 
 export function mayUse(name: SlashName, { association, person }: SlashAuthor): boolean {
-  const needed = PERMISSIONS[name]
+  const needed = SLASH_COMMANDS[name].for
   if (needed === 'anyone') return true
   if (needed === 'people') return person !== undefined
   return person !== undefined || RANKS.indexOf(association) >= RANKS.indexOf(needed)
@@ -202,10 +218,9 @@ export function helpText(): string {
   return [
     '| command | |',
     '|---|---|',
-    '| `/agent summarize` | a summary of this thread |',
-    '| `/agent find-gfi` | issues for newcomers |',
-    '| `/agent draft-docs` | a draft of documentation for this |',
-    '| `/agent repo-stats` | how this repository is doing |',
+    ...Object.entries(SLASH_COMMANDS).flatMap(([name, { help }]) =>
+      help === undefined ? [] : [`| \`/agent ${name}\` | ${help} |`],
+    ),
     '| `/agent approve ID`, `/agent reject ID` | decide on a proposal, for its approvers |',
   ].join('\n')
 }

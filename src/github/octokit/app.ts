@@ -2,7 +2,7 @@ import { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
 import { AppError } from '../../base/errors.ts'
 import type { GitHubResult, MissedDelivery } from '../port.ts'
-import { mapped } from './responses.ts'
+import { mapped, ownerAndName } from './responses.ts'
 import type { ApiRequest } from './survey.ts'
 
 type OctokitClientOptions = NonNullable<ConstructorParameters<typeof Octokit>[0]>
@@ -28,12 +28,8 @@ export function createApp(basic: OctokitClientOptions, credentials: Extract<Cred
   }
 
   async function find(repository: string): Promise<number> {
-    const [owner, repo] = repository.split('/')
-    const { data } = await authenticated().request('GET /repos/{owner}/{repo}/installation', {
-      owner: owner!,
-      repo: repo!,
-    })
-    return data.id
+    const route = 'GET /repos/{owner}/{repo}/installation'
+    return (await authenticated().request(route, ownerAndName(repository))).data.id
   }
 
   return {

@@ -21,6 +21,7 @@ import {
   isCredentialError,
   mapped,
   ownAmong,
+  ownerAndName,
 } from './responses.ts'
 import { type ApiResponse, createSurvey } from './survey.ts'
 
@@ -102,8 +103,7 @@ export function createOctokit(options: OctokitOptions): GitHub {
       credential = access.credential
       const left = rateLimits.failureFor(credential)
       if (left !== undefined) return { ok: false, error: left }
-      const [owner, repo] = repository?.split('/') ?? []
-      const names = route.includes('{owner}') && repository !== undefined ? { owner, repo } : {}
+      const names = route.includes('{owner}') && repository !== undefined ? ownerAndName(repository) : {}
       const answer = await access.client.request(route, { ...names, ...params })
       return { ok: true, value: { data: answer.data as Data, headers: answer.headers } }
     } catch (error) {

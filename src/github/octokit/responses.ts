@@ -13,6 +13,11 @@ export function ownAmong(texts: readonly AuthoredText[], text: string, by: strin
   return own === undefined ? undefined : (own.html_url ?? '')
 }
 
+export function ownerAndName(repository: string): { owner: string; repo: string } {
+  const [owner = '', repo = ''] = repository.split('/')
+  return { owner, repo }
+}
+
 /** Converts the value of a successful call. */
 export async function mapped<From, To>(
   calling: Promise<GitHubResult<From>>,

@@ -1,5 +1,5 @@
 import type { AccountIdentity, GitHubResult, RepositoryFacts, SetupSurvey, WebhookFacts } from '../port.ts'
-import { mapped } from './responses.ts'
+import { mapped, ownerAndName } from './responses.ts'
 
 export interface ApiResponse<Data> {
   readonly data: Data
@@ -107,9 +107,4 @@ export function createSurvey(kind: AccountIdentity['kind'], request: ApiRequest)
 
 function hookOf({ url = '', content_type = 'form' }: HookConfig, isActive: boolean): WebhookFacts {
   return { url, contentType: content_type, isActive }
-}
-
-function ownerAndName(name: string): { owner: string; repo: string } {
-  const [owner = '', repo = ''] = name.split('/')
-  return { owner, repo }
 }
