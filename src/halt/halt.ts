@@ -14,7 +14,6 @@ import type { HaltSchema } from './api.ts'
 import {
   endHalt,
   type HaltRow,
-  lockHalt,
   postponeClocks,
   readHalt,
   storeAgentsToNotify,
@@ -115,7 +114,7 @@ export function createHalt(options: HaltOptions): Halt {
     try {
       const first = await store.write(async (tx) => {
         const own = rowOf(halted, undefined)
-        const isThere = (await lockHalt(tx)) !== undefined
+        const isThere = (await readHalt(tx, tx.lockRow)) !== undefined
         const row = await storeHaltRow(tx, own)
         const isFirst = row.halted_by === own.halted_by && row.at === own.at && row.reason === own.reason
         if (!isFirst || row.agents !== own.agents) storeAgentsToNotify(tx, rowOf(halted, row).agents)
@@ -157,7 +156,7 @@ export function createHalt(options: HaltOptions): Halt {
     // Wait for our own row, or it would be written after the halt has ended.
     await stored.catch(() => {})
     const gone = await store.write(async (tx) => {
-      const row = await lockHalt(tx)
+      const row = await readHalt(tx, tx.lockRow)
       const halted = haltState.halted() ?? (row && haltedIn(row))
       // The second of two concurrent calls finds no halt. A halt that could not be stored ends as well.
       if (halted === undefined || (isStored && row === undefined)) return undefined
@@ -226,7 +225,7 @@ export function createHalt(options: HaltOptions): Halt {
   function storeAffected() {
     store
       .write(async (tx) => {
-        const row = await lockHalt(tx)
+        const row = await readHalt(tx, tx.lockRow)
         if (row !== undefined) storeAgentsToNotify(tx, rowOf(haltedIn(row), row).agents)
       })
       .catch((error: unknown) =>

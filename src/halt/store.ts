@@ -11,24 +11,18 @@ export interface HaltRow {
 
 /** A store holds one team. */
 const TEAM = 'team'
+const COLUMNS = 'halted_by, reason, at, agents'
 
-export async function readHalt(reader: Reader): Promise<HaltRow | undefined> {
-  return await reader.get<HaltRow>('SELECT halted_by, reason, at, agents FROM halt WHERE team = ?', [TEAM])
-}
-
-/** Reads and locks the row, to change or end the halt. */
-export async function lockHalt(tx: Tx): Promise<HaltRow | undefined> {
-  return await tx.get<HaltRow>(
-    `SELECT halted_by, reason, at, agents FROM halt WHERE team = ? ${tx.lockRow}`,
-    [TEAM],
-  )
+/** @param lock `tx.lockRow`, to change or end the halt afterwards */
+export async function readHalt(reader: Reader, lock = ''): Promise<HaltRow | undefined> {
+  return await reader.get<HaltRow>(`SELECT ${COLUMNS} FROM halt WHERE team = ? ${lock}`, [TEAM])
 }
 
 /** Stores the halt unless there is one, and returns the one in force. */
 export async function storeHaltRow(tx: Tx, halt: HaltRow): Promise<HaltRow> {
   const row = await tx.get<HaltRow>(
-    `INSERT INTO halt (team, halted_by, reason, at, agents) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (team) DO UPDATE SET team = excluded.team RETURNING halted_by, reason, at, agents`,
+    `INSERT INTO halt (team, ${COLUMNS}) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (team) DO UPDATE SET team = excluded.team RETURNING ${COLUMNS}`,
     [TEAM, halt.halted_by, halt.reason, halt.at, halt.agents],
   )
   return row!

@@ -123,21 +123,16 @@ export interface TimerRow {
   due_at: number
 }
 
+const SET = `INSERT INTO timers (kind, ref, due_at) VALUES (?, ?, ?)
+  ON CONFLICT (kind, ref) DO UPDATE SET due_at = excluded.due_at`
+
 export function setTimer(tx: Tx, kind: string, ref: string, dueAt: number): void {
-  tx.run(
-    `INSERT INTO timers (kind, ref, due_at) VALUES (?, ?, ?)
-     ON CONFLICT (kind, ref) DO UPDATE SET due_at = excluded.due_at WHERE excluded.due_at < timers.due_at`,
-    [kind, ref, dueAt],
-  )
+  tx.run(`${SET} WHERE excluded.due_at < timers.due_at`, [kind, ref, dueAt])
 }
 
 /** Sets the timer to that time even if it was set to an earlier one. */
 export function moveTimer(tx: Tx, kind: string, ref: string, dueAt: number): void {
-  tx.run(
-    `INSERT INTO timers (kind, ref, due_at) VALUES (?, ?, ?)
-     ON CONFLICT (kind, ref) DO UPDATE SET due_at = excluded.due_at`,
-    [kind, ref, dueAt],
-  )
+  tx.run(SET, [kind, ref, dueAt])
 }
 
 export function clearTimer(tx: Tx, kind: string, ref: string): void {
