@@ -53,7 +53,7 @@ export function createActionQueue(deps: GithubDependencies): WorkQueue {
             commit: commitOf(row, action),
             from: from.value,
           })
-    if (answer.ok) return await end({ ...row, attempts }, action, 'done', 'done', answer.value.url)
+    if (answer.ok) return await end({ ...row, attempts }, action, 'done', 'done', answer.value)
     // A rate-limited call did nothing, but the comment before a close may already be posted.
     const isLimit = answer.error.kind === 'limited'
     const state = isLimit && explained?.ok !== true ? row.state : 'acting'

@@ -20,11 +20,12 @@ export interface GitHub {
   ): Promise<GitHubResult<string | undefined>>
   /** The topics of the repository. */
   topicsOf(repository: string): Promise<GitHubResult<string[]>>
+  /** Returns the URL of the created text, if GitHub reports one. */
   perform(
     repository: string,
     action: RepositoryAction,
     options?: PerformOptions,
-  ): Promise<GitHubResult<ActionResult>>
+  ): Promise<GitHubResult<string | undefined>>
   /** The head commit of a branch, by default the default branch. */
   headOf(repository: string, branch: string | undefined): Promise<GitHubResult<string>>
   /** Undefined for a deleted account. */
@@ -81,11 +82,6 @@ export interface PerformOptions {
   readonly commit?: string | undefined
   /** The commit at which a branch without files starts. */
   readonly from?: string | undefined
-}
-
-export interface ActionResult {
-  readonly url?: string
-  readonly number?: number
 }
 
 /** Reads the service's own permissions and webhooks, for `orc github setup`. */

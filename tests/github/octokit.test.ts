@@ -98,11 +98,14 @@ describe.each([
 
   it('creating a branch or pull request again returns the first one', async () => {
     const { fake, github } = await open(options)
+    const request = { kind: 'pull_request' as const, head: 'b', title: 't', body: 'b' }
+    const urls: unknown[] = []
     for (let count = 0; count < 2; count++) {
       expect(await github.perform(REPO, { kind: 'branch', branch: 'b' })).toMatchObject({ ok: true })
-      const request = { kind: 'pull_request' as const, head: 'b', title: 't', body: 'b' }
-      expect(await github.perform(REPO, request)).toMatchObject({ ok: true, value: { number: 1 } })
+      urls.push(await github.perform(REPO, request))
     }
+    expect(urls[0]).toMatchObject({ ok: true, value: expect.stringMatching(/^https/) })
+    expect(urls[1]).toEqual(urls[0])
     expect(fake.repository.pulls).toHaveLength(1)
   })
 })

@@ -14,7 +14,6 @@ export interface Subject {
   readonly updatedAt?: string
   readonly comments: number
   readonly draft: boolean
-  readonly url?: string
 }
 
 /** A comment, a comment on a line of a pull request, or the text of a review. */
@@ -24,7 +23,6 @@ interface Comment {
   readonly body: string
   readonly author: string
   readonly association: string
-  readonly url?: string
 }
 
 /** A decoded webhook. All fields are optional, because GitHub may add events and leave out fields (C19). */
@@ -39,7 +37,6 @@ export interface GitHubEvent {
   readonly subject?: Subject
   readonly comment?: Comment
   readonly sender?: { readonly login: string; readonly isBot: boolean }
-  readonly installation?: number
   /** By our clock. */
   readonly receivedAt?: number
 }
@@ -62,7 +59,6 @@ const Thread = z.object({
   updated_at: text,
   comments: z.number().nullish().catch(null),
   draft: z.boolean().nullish().catch(null),
-  html_url: text,
   pull_request: z.unknown().optional(),
 })
 
@@ -71,7 +67,6 @@ const Words = z.object({
   body: text,
   user: person.catch(null),
   author_association: text,
-  html_url: text,
 })
 
 const Payload = z.object({
@@ -85,7 +80,6 @@ const Payload = z.object({
   comment: Words.nullish().catch(null),
   review: Words.nullish().catch(null),
   sender: person.catch(null),
-  installation: z.object({ id: z.int() }).nullish().catch(null),
 })
 
 /** GitHub's login for deleted accounts. */
@@ -95,7 +89,7 @@ const GHOST = 'ghost'
 export function readEvent(id: string, name: string, payload: unknown): GitHubEvent | undefined {
   const parsed = Payload.safeParse(payload)
   if (!parsed.success) return undefined
-  const { action, repository, issue, pull_request, sender, installation } = parsed.data
+  const { action, repository, issue, pull_request, sender } = parsed.data
   const subject = readSubject(issue, pull_request)
   const comment = readComment(name, parsed.data)
   return {
@@ -106,7 +100,6 @@ export function readEvent(id: string, name: string, payload: unknown): GitHubEve
     ...(subject === undefined ? {} : { subject }),
     ...(comment === undefined ? {} : { comment }),
     ...(sender ? { sender: { login: sender.login, isBot: sender.type === 'Bot' } } : {}),
-    ...(installation ? { installation: installation.id } : {}),
   }
 }
 
@@ -123,7 +116,6 @@ function readComment(
     body: words.body ?? '',
     author: words.user?.login ?? GHOST,
     association: words.author_association ?? 'NONE',
-    ...(words.html_url ? { url: words.html_url } : {}),
   }
 }
 
@@ -166,7 +158,6 @@ function toSubject(kind: Subject['kind'], thread: ThreadPayload): Subject {
     ...(thread.updated_at ? { updatedAt: thread.updated_at } : {}),
     comments: thread.comments ?? 0,
     draft: thread.draft ?? false,
-    ...(thread.html_url ? { url: thread.html_url } : {}),
   }
 }
 

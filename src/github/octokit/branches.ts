@@ -1,6 +1,6 @@
 import type { RepositoryAction } from '../core/action.ts'
-import type { ActionResult, GitHubResult, PerformOptions } from '../port.ts'
-import { type AuthoredText, actionResultOf, mapped, notOurs } from './responses.ts'
+import type { GitHubResult, PerformOptions } from '../port.ts'
+import { type AuthoredText, mapped, notOurs, urlIn } from './responses.ts'
 
 type RepositoryCall = <Data>(route: string, params?: Record<string, unknown>) => Promise<GitHubResult<Data>>
 
@@ -30,7 +30,7 @@ export function createBranches(repository: string, call: RepositoryCall) {
   async function createBranch(
     { branch, base, files, message = '' }: Omit<Extract<RepositoryAction, { kind: 'branch' }>, 'kind'>,
     from?: string,
-  ): Promise<GitHubResult<ActionResult>> {
+  ): Promise<GitHubResult<string | undefined>> {
     const head = from === undefined ? await headOf(base) : { ok: true as const, value: from }
     if (!head.ok) return head
     const tip = files === undefined ? head : await commitFiles(call, { parent: head.value, message, files })
@@ -40,7 +40,7 @@ export function createBranches(repository: string, call: RepositoryCall) {
       ref: `refs/heads/${branch}`,
       sha: tip.value,
     })
-    if (created.ok) return { ok: true, value: {} }
+    if (created.ok) return { ok: true, value: undefined }
     if (!/already exists/i.test(created.error.message)) return created
     // Either we created it before a crash, or somebody else did. Our commit message contains the key of the action; an
     // empty branch has no mark, but ours starts here.
@@ -54,20 +54,20 @@ export function createBranches(repository: string, call: RepositoryCall) {
             (commit) => commit.message.trim() === message.trim(),
           )
     if (!own.ok) return own
-    return own.value ? { ok: true, value: {} } : notOurs(`a branch ${branch}`)
+    return own.value ? { ok: true, value: undefined } : notOurs(`a branch ${branch}`)
   }
 
   async function openPullRequest(
     { head, base, title, body, files }: Extract<RepositoryAction, { kind: 'pull_request' }>,
     commit: string | undefined,
-  ): Promise<GitHubResult<ActionResult>> {
+  ): Promise<GitHubResult<string | undefined>> {
     const owner = repository.split('/')[0]!
     // Our own pull request contains the same mark.
     const mark = body.slice(Math.max(0, body.lastIndexOf('<!--')))
     const open = await call<AuthoredText[]>(`GET ${PULLS}`, { head: `${owner}:${head}`, state: 'open' })
     if (!open.ok) return open
     const own = open.value.find((one) => one.body?.includes(mark))
-    if (own !== undefined) return { ok: true, value: actionResultOf(own) }
+    if (own !== undefined) return { ok: true, value: urlIn(own) }
     if (open.value.length > 0) return notOurs(`a pull request from ${head}`)
     if (files !== undefined) {
       const created = await createBranch({
@@ -80,7 +80,7 @@ export function createBranches(repository: string, call: RepositoryCall) {
     }
     const into = await baseOf(base)
     return into.ok
-      ? await mapped(call(`POST ${PULLS}`, { head, base: into.value, title, body }), actionResultOf)
+      ? await mapped(call(`POST ${PULLS}`, { head, base: into.value, title, body }), urlIn)
       : into
   }
 

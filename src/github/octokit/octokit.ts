@@ -3,7 +3,6 @@ import { Octokit } from '@octokit/core'
 import type { RepositoryAction } from '../core/action.ts'
 import { readThread, type Subject } from '../core/event.ts'
 import type {
-  ActionResult,
   GitHub,
   GitHubFailure,
   GitHubResult,
@@ -15,13 +14,13 @@ import { type Credentials, createApp, createDeliveries } from './app.ts'
 import { createBranches } from './branches.ts'
 import {
   type AuthoredText,
-  actionResultOf,
   failureOf,
   gone,
   isCredentialError,
   mapped,
   ownAmong,
   ownerAndName,
+  urlIn,
 } from './responses.ts'
 import { type ApiResponse, createSurvey } from './survey.ts'
 
@@ -145,10 +144,10 @@ export function createOctokit(options: OctokitOptions): GitHub {
     repository: string,
     action: RepositoryAction,
     options: PerformOptions = {},
-  ): Promise<GitHubResult<ActionResult>> {
+  ): Promise<GitHubResult<string | undefined>> {
     if (action.kind === 'branch' || action.kind === 'pull_request')
       return await branchesOf(repository).perform(action, options)
-    return await mapped(call(repository, ...requestFor(action)), actionResultOf)
+    return await mapped(call(repository, ...requestFor(action)), urlIn)
   }
 
   const survey = createSurvey(credentials.kind, request)

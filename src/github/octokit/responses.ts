@@ -1,4 +1,4 @@
-import type { ActionResult, GitHubFailure, GitHubResult } from '../port.ts'
+import type { GitHubFailure, GitHubResult } from '../port.ts'
 
 /** A comment, review or pull request in a response. */
 export interface AuthoredText {
@@ -27,12 +27,9 @@ export async function mapped<From, To>(
   return answer.ok ? { ok: true, value: convert(answer.value) } : answer
 }
 
-export function actionResultOf(data: unknown): ActionResult {
-  const { html_url, number } = (data ?? {}) as { html_url?: unknown; number?: unknown }
-  return {
-    ...(typeof html_url === 'string' ? { url: html_url } : {}),
-    ...(typeof number === 'number' ? { number } : {}),
-  }
+export function urlIn(data: unknown): string | undefined {
+  const { html_url: url } = (data ?? {}) as { html_url?: unknown }
+  return typeof url === 'string' ? url : undefined
 }
 
 export function notOurs(what: string): GitHubResult<never> {
