@@ -16,7 +16,12 @@ async function ready(play: Play, options: Parameters<typeof openFixture>[1] = {}
   const fixture = await openFixture(play, options)
   const session = await fixture.start()
   await fixture.port.untilState('idle')
-  return { ...fixture, session }
+  /** Gives it a turn, and waits for its end. */
+  async function ask(text: string, id = 'msg_7') {
+    await session.deliver(turnOf(id, text))
+    await fixture.port.untilState('idle')
+  }
+  return { ...fixture, session, ask }
 }
 
 describe('a turn of an agent that is a model', () => {
@@ -31,13 +36,12 @@ describe('a turn of an agent that is a model', () => {
   })
 
   it('reaches the model with its role, and its text is reported whole, with a key (C4, C25)', async () => {
-    const { session, port, server } = await ready(() => ({
+    const { port, server, ask } = await ready(() => ({
       thinking: 'Hm.',
       text: 'The answer is 42.',
       chunkSize: 4,
     }))
-    await session.deliver(turnOf('msg_7', 'What is it?'))
-    await port.untilState('idle')
+    await ask('What is it?')
     expect(port.said).toEqual([
       { text: 'The answer is 42.', channel: 'api', key: expect.stringMatching(/^[\w-]{36}:2$/) },
     ])
@@ -60,9 +64,8 @@ describe('a turn of an agent that is a model', () => {
 
   it('reports its cost and the context usage (C26)', async () => {
     const reply: ModelReply = { text: 'ok', usage: { input: 500, cached: 400, output: 7 } }
-    const { session, port } = await ready(() => reply, { model: { contextWindow: 8000 } })
-    await session.deliver(turnOf('msg_7', 'Go.'))
-    await port.untilState('idle')
+    const { port, ask } = await ready(() => reply, { model: { contextWindow: 8000 } })
+    await ask('Go.')
     expect(port.used).toEqual([
       {
         model: 'llama',
@@ -76,9 +79,8 @@ describe('a turn of an agent that is a model', () => {
 
 describe('a command as a tool', () => {
   it('is executed as this agent, with a key, and its response goes back to the model (S1.15)', async () => {
-    const { session, port, door, server } = await ready(USES_A_TOOL)
-    await session.deliver(turnOf('msg_7', 'Write to Bob.'))
-    await port.untilState('idle')
+    const { port, door, server, ask } = await ready(USES_A_TOOL)
+    await ask('Write to Bob.')
     expect(door.asked).toEqual([
       {
         said: { type: 'send_message', fields: { to: 'Bob', content: 'Hello.' } },
@@ -96,9 +98,8 @@ describe('a command as a tool', () => {
       { toolResult: /./, reply: { text: 'Done.' } },
       { reply: { toolCalls: [send('Bob'), send('Carol'), send('Dave')] } },
     ]
-    const { session, port, door } = await ready(play)
-    await session.deliver(turnOf('msg_7', 'Write to all.'))
-    await port.untilState('idle')
+    const { port, door, ask } = await ready(play)
+    await ask('Write to all.')
     expect(door.asked.map(({ said }) => said.fields.to)).toEqual(['Bob', 'Carol', 'Dave'])
     expect(port.said.map(({ text }) => text)).toEqual(['Done.'])
   })
@@ -109,9 +110,8 @@ describe('a command as a tool', () => {
       { toolResult: /msg_9/, reply: { text: 'Read it.' } },
       { reply: { toolCalls: [{ name: 'mailbox_check', input: {} }] } },
     ]
-    const { session, port } = await ready(play, { door: createDoor(() => mail) })
-    await session.deliver(turnOf('msg_7', 'Look.'))
-    await port.untilState('idle')
+    const { session, port, ask } = await ready(play, { door: createDoor(() => mail) })
+    await ask('Look.')
     expect(port.arrived.map(({ ids, state }) => [ids, state])).toEqual([
       [['msg_7'], 'read'],
       [['msg_9'], 'submitted'],
@@ -126,9 +126,8 @@ describe('a command as a tool', () => {
       calls += 1
       return request.userText.includes('stop') ? { text: 'Stopped.' } : { toolCalls: [send(`Bob${calls}`)] }
     }
-    const { session, port, door, server } = await ready(loop, { settings: { max_steps: 3 } })
-    await session.deliver(turnOf('msg_7', 'Loop.'))
-    await port.untilState('idle')
+    const { session, port, door, server, ask } = await ready(loop, { settings: { max_steps: 3 } })
+    await ask('Loop.')
     expect(port.states.at(-1)!.evidence).toContain('max_steps')
     expect(door.effects).toBe(3)
     await session.deliver(turnOf('msg_8', 'Please stop.'))
@@ -154,9 +153,8 @@ describe('a model that does not do as it should', () => {
       { when: /bad/, times: 1, reply: { error: { status: 400, message: 'flagged as harmful' } } },
       { reply: { text: 'Gladly.' } },
     ]
-    const { session, port, server } = await ready(play)
-    await session.deliver(turnOf('msg_7', 'Something bad.'))
-    await port.untilState('idle')
+    const { session, port, server, ask } = await ready(play)
+    await ask('Something bad.')
     expect(port.states.at(-1)!.evidence).toContain('flagged as harmful')
     await session.deliver(turnOf('msg_8', 'Something nice.'))
     await port.until(() => port.text() === 'Gladly.')
@@ -164,12 +162,10 @@ describe('a model that does not do as it should', () => {
   })
 
   it('and returns no text: it has still answered', async () => {
-    const { session, port } = await ready(() => ({ text: '' }))
-    await session.deliver(turnOf('msg_7', 'Well?'))
-    await port.untilState('idle')
+    const { port, ask } = await ready(() => ({ text: '' }))
+    await ask('Well?')
     expect(port.said).toEqual([])
-    await session.deliver(turnOf('msg_8', 'Well?'))
-    await port.untilState('idle')
+    await ask('Well?', 'msg_8')
   })
 
   it.each([429, 500])(
@@ -317,11 +313,10 @@ describe('a notice (C2)', () => {
   )
 
   it('comes once with the next turn when no turn runs', async () => {
-    const { session, port, server } = await ready(() => ({ text: 'ok' }))
+    const { session, server, ask } = await ready(() => ({ text: 'ok' }))
     await session.notice('[ORCHUB NOTICE] Mail waits.')
     for (const id of ['msg_7', 'msg_8']) {
-      await session.deliver(turnOf(id, 'Go.'))
-      await port.untilState('idle')
+      await ask('Go.', id)
     }
     const told = server.calls().map(({ request }) => request!.userText.includes('Mail waits.'))
     expect(told).toEqual([true, false])
@@ -330,12 +325,11 @@ describe('a notice (C2)', () => {
 
 describe('a long conversation', () => {
   it('omits its oldest turns with a note, and keeps them in the file', async () => {
-    const { session, port, server, lines } = await ready(() => ({ text: 'ok' }), {
+    const { session, server, lines, ask } = await ready(() => ({ text: 'ok' }), {
       settings: { history_tokens: 500 },
     })
     for (let turn = 1; turn <= 6; turn += 1) {
-      await session.deliver(turnOf(`msg_${turn}`, `Turn-${turn} ${'x'.repeat(600)}`))
-      await port.untilState('idle')
+      await ask(`Turn-${turn} ${'x'.repeat(600)}`, `msg_${turn}`)
     }
     const { body } = server.calls().at(-1)!
     expect(body).toContain('Turn-6')
@@ -351,10 +345,9 @@ describe('a long conversation', () => {
       code: 'context_length_exceeded',
       message: 'maximum context length is 9 tokens',
     }
-    const { session, port, server } = await ready(() => ({ text: 'ok' }))
+    const { session, port, server, ask } = await ready(() => ({ text: 'ok' }))
     for (let turn = 1; turn <= 4; turn += 1) {
-      await session.deliver(turnOf(`msg_${turn}`, `Turn-${turn}`))
-      await port.untilState('idle')
+      await ask(`Turn-${turn}`, `msg_${turn}`)
     }
     server.setPlay([{ times: 1, reply: { error } }, { reply: { text: 'It fits.' } }])
     await session.deliver(turnOf('msg_5', 'Turn-5'))
@@ -362,8 +355,7 @@ describe('a long conversation', () => {
     expect(server.calls().at(-1)!.body).not.toContain('Turn-1')
     server.setPlay(() => ({ error }))
     await port.untilState('idle')
-    await session.deliver(turnOf('msg_6', 'Turn-6'))
-    await port.untilState('idle')
+    await ask('Turn-6', 'msg_6')
     expect(port.states.at(-1)!.evidence).toContain('maximum context length')
   })
 })

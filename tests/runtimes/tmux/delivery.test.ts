@@ -33,6 +33,13 @@ async function until(what: string, isTrue: () => boolean) {
   }
 }
 
+async function typeDraft() {
+  fixture.tmux('send-keys', '-t', pane(), 'half a thought')
+  await until('the draft is there', () =>
+    fixture.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
+  )
+}
+
 const HOSTILE: [string, string][] = [
   ['several lines', 'one\ntwo\n\n\nfive'],
   ['100 KB', 'The quick brown fox jumps over the lazy dog.\n'.repeat(2330)],
@@ -84,10 +91,7 @@ describe('a message in a pane', () => {
 
   it('waits for a draft, and is not mixed with it', async () => {
     const session = await start()
-    fixture.tmux('send-keys', '-t', pane(), 'half a thought')
-    await until('the draft is there', () =>
-      fixture.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
-    )
+    await typeDraft()
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
     await pause(700)
     expect(fixture.received()).toEqual([])
@@ -101,10 +105,7 @@ describe('a message in a pane', () => {
 
   it('stays queued with the reason while the draft remains (C27)', async () => {
     const session = await start({ patience_ms: 300 })
-    fixture.tmux('send-keys', '-t', pane(), 'half a thought')
-    await until('the draft is there', () =>
-      fixture.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
-    )
+    await typeDraft()
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
     expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('draft') })
     expect(fixture.received()).toEqual([])
@@ -112,10 +113,7 @@ describe('a message in a pane', () => {
 
   it('reports the obstacle and its end, even after the delivery gave up', async () => {
     const session = await start({ patience_ms: 300 })
-    fixture.tmux('send-keys', '-t', pane(), 'half a thought')
-    await until('the draft is there', () =>
-      fixture.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
-    )
+    await typeDraft()
     const turn = turnOf('msg_1', 'hello')
     expect(await session.deliver(turn)).toMatchObject({ state: 'queued' })
     expect(port.obstacles).toEqual([expect.stringContaining('draft')])
@@ -131,10 +129,7 @@ describe('a message in a pane', () => {
 
   it('reports no obstacle once its session was left', async () => {
     const session = await start({ patience_ms: 100 })
-    fixture.tmux('send-keys', '-t', pane(), 'half a thought')
-    await until('the draft is there', () =>
-      fixture.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
-    )
+    await typeDraft()
     await session.deliver(turnOf('msg_1', 'hello'))
     await session.leave()
     fixture.tmux('send-keys', '-t', pane(), 'Enter')

@@ -10,11 +10,15 @@ beforeEach(async () => {
 afterEach(() => fixture.close())
 
 describe('find', () => {
-  it('returns an agent that still runs in its pane', async () => {
+  async function start() {
     const port = createRecordingPort()
     const first = await fixture.runtime.start(fixture.agent(), port)
     await port.untilState('idle')
-    const savedState = port.savedState
+    return { first, savedState: port.savedState }
+  }
+
+  it('returns an agent that still runs in its pane', async () => {
+    const { first, savedState } = await start()
     await first.leave()
     const panes = fixture.panes()
     const again = createRecordingPort()
@@ -27,10 +31,7 @@ describe('find', () => {
   })
 
   it('returns undefined, and starts nothing, if the agent no longer runs', async () => {
-    const port = createRecordingPort()
-    const first = await fixture.runtime.start(fixture.agent(), port)
-    await port.untilState('idle')
-    const savedState = port.savedState
+    const { first, savedState } = await start()
     await first.stop()
     const panes = fixture.panes()
     const runtime = await fixture.reopen()

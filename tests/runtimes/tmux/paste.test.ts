@@ -18,8 +18,13 @@ import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'
 let fixture: TmuxFixture
 let server: TmuxServer
 let pane: TmuxPane
-let obstacles: (string | undefined)[]
 const turn = turnOf('msg_1', 'hello')
+
+const open = (id: string, over: Partial<Parameters<typeof createPane>[0]> = {}) =>
+  createPane({
+    ...{ server, clock: REAL_CLOCK, log: QUIET_LOG, id, pid: 0, folder: fixture.folder, isFound: false },
+    ...over,
+  })
 
 beforeEach(async () => {
   fixture = await openTmuxFixture()
@@ -30,27 +35,9 @@ beforeEach(async () => {
   await server.connect()
   const command = fixture.settings().command as string[]
   const [opened] = await server.run([
-    'new-window',
-    '-d',
-    '-t',
-    IN_SESSION,
-    '-P',
-    '-F',
-    '#{pane_id}',
-    ...command,
+    ...['new-window', '-d', '-t', IN_SESSION, '-P', '-F', '#{pane_id}', ...command],
   ])
-  const id = opened!.lines[0]!
-  pane = createPane({
-    server,
-    clock: REAL_CLOCK,
-    log: QUIET_LOG,
-    id,
-    pid: 0,
-    folder: fixture.folder,
-    isFound: false,
-    onBlocked: (reason) => void obstacles.push(reason),
-  })
-  obstacles = []
+  pane = open(opened!.lines[0]!)
   await expect.poll(async () => (await pane.screen()).lines[0]).toBe('>')
 })
 afterEach(async () => {
@@ -69,6 +56,8 @@ const manner = (over: Partial<PasteOptions> = {}): PasteOptions => ({
   ...over,
 })
 
+const draft: Pick<PasteOptions, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
+
 /** Runs once, at the moment when the look is over and the write not yet begun. */
 function afterTheLook(what: () => void): PasteOptions['inputBox'] {
   let isDone = false
@@ -79,6 +68,7 @@ function afterTheLook(what: () => void): PasteOptions['inputBox'] {
   }
 }
 
+const captured = () => fixture.tmux('capture-pane', '-p', '-t', pane.id)
 const inputOff = () => fixture.tmux('display-message', '-p', '-t', pane.id, '#{pane_input_off}')
 
 describe('a text on its way into a pane', () => {
@@ -111,28 +101,16 @@ describe('a text on its way into a pane', () => {
 })
 
 describe('between the snapshot and the paste', () => {
-  it('a pane that enters copy mode is not written to', async () => {
-    const inputBox = afterTheLook(() => fixture.tmux('copy-mode', '-t', pane.id))
+  it.each([
+    ['enters copy mode', 'copy mode', ['copy-mode'], []],
+    ['has its input switched off', 'switched off', ['select-pane', '-d'], []],
+    ['is synchronized', 'synchronized', ['set-option', '-w'], ['synchronize-panes', 'on']],
+  ])('a pane that %s is not written to', async (_, reason, command, values) => {
+    const inputBox = afterTheLook(() => fixture.tmux(...command, '-t', pane.id, ...values))
     const arrival = await pane.paste(turn, manner({ inputBox }))
-    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('copy mode') })
+    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining(reason) })
     expect(fixture.received()).toEqual([])
     expect(fixture.tmux('list-buffers')).toBe('')
-  })
-
-  it('a pane whose input is switched off is not written to', async () => {
-    const inputBox = afterTheLook(() => fixture.tmux('select-pane', '-d', '-t', pane.id))
-    const arrival = await pane.paste(turn, manner({ inputBox }))
-    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('switched off') })
-    expect(fixture.received()).toEqual([])
-  })
-
-  it('panes that are synchronized are not written to', async () => {
-    const inputBox = afterTheLook(() =>
-      fixture.tmux('set-option', '-w', '-t', pane.id, 'synchronize-panes', 'on'),
-    )
-    const arrival = await pane.paste(turn, manner({ inputBox }))
-    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('synchronized') })
-    expect(fixture.received()).toEqual([])
   })
 
   it('a pane that is closed is not written to', async () => {
@@ -157,8 +135,6 @@ describe('between the snapshot and the paste', () => {
 })
 
 describe('a person who takes over the pane in the control room', () => {
-  const draft: Pick<PasteOptions, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
-
   /** Pasted, and not entered since something else came up. */
   async function leaveUnsent() {
     let state: SessionState = 'idle'
@@ -228,10 +204,7 @@ describe('between the paste and Enter', () => {
       return blocks
     }
     const cut: TmuxServer = Object.create(server, { run: { value: run } })
-    return createPane({
-      ...{ server: cut, clock: REAL_CLOCK, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder },
-      isFound: false,
-    })
+    return open(pane.id, { server: cut })
   }
 
   it.each(['before', 'after'] as const)(
@@ -252,7 +225,7 @@ describe('between the paste and Enter', () => {
     const arrival = await cut.paste(turn, manner({ enterAfterMs: 1000, state: () => state }))
     expect(arrival).toMatchObject({ state: 'uncertain' })
     expect(inputOff()).toBe('0')
-    expect(await cut.submitPending({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
+    expect(await cut.submitPending(draft)).toBe(true)
     await expect.poll(() => fixture.received()).toMatchObject([{ text: turn.text }])
   })
 
@@ -287,16 +260,13 @@ describe('after Enter', () => {
       isDeaf ? pressId.replace(/send-keys -t (\S+) Enter/, 'set-option -p -t $1 @swallowed Enter') : pressId
     const run: TmuxServer['run'] = (...commands) =>
       server.run(...commands.map((words) => words.map(withoutEnter)))
-    const deaf = createPane({
-      server: Object.create(server, { run: { value: run } }) as TmuxServer,
-      ...{ clock: REAL_CLOCK, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder, isFound: false },
-    })
+    const deaf = open(pane.id, { server: Object.create(server, { run: { value: run } }) })
     let state: SessionState = 'idle'
     setTimeout(() => (state = 'busy'), 150)
     expect(await deaf.paste(turn, manner({ state: () => state }))).toMatchObject({ state: 'uncertain' })
     expect(fixture.received()).toEqual([])
     isDeaf = false
-    expect(await deaf.submitPending({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
+    expect(await deaf.submitPending(draft)).toBe(true)
     await expect.poll(() => fixture.received()).toMatchObject([{ text: turn.text }])
   })
 
@@ -330,23 +300,25 @@ describe('a service that is killed between the paste and Enter', () => {
   const unsent = () => fixture.tmux('display-message', '-p', '-t', pane.id, '#{@orc_unsent}')
 
   const foundBy = async (clock = REAL_CLOCK) =>
-    createPane({
-      ...{ server, clock, log: QUIET_LOG, id: pane.id, pid: 0, folder: fixture.folder, isFound: true },
-      pendingInput: await readPendingInput(server, REAL_CLOCK, pane.id),
+    open(pane.id, {
+      ...{ clock, isFound: true, pendingInput: await readPendingInput(server, REAL_CLOCK, pane.id) },
     })
+
+  /** An earlier service has pressed Enter for a text of eight lines. */
+  function leaveEntered() {
+    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
+    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
+  }
 
   /** The same pane, as the next service finds it. */
   async function foundAgain(clock = REAL_CLOCK): Promise<TmuxPane> {
     void pane.paste(turn, manner({ enterAfterMs: 60_000 }))
     await expect.poll(unsent).toMatch(/^\d+ \[END ORCHUB MESSAGE msg_1\]$/)
-    await expect
-      .poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id))
-      .toContain('[END ORCHUB MESSAGE msg_1]')
+    await expect.poll(() => captured()).toContain('[END ORCHUB MESSAGE msg_1]')
     fixture.tmux('send-keys', '-t', pane.id, 'x')
     expect(inputOff()).toBe('1')
     return foundBy(clock)
   }
-  const draft: Pick<PasteOptions, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
 
   it('leaves text that nobody can add to; a later service presses Enter (C25)', async () => {
     await foundAgain()
@@ -369,9 +341,8 @@ describe('a service that is killed between the paste and Enter', () => {
   ])('has Enter pressed again by the next one where a program that hung swallowed it%s', async (_, shown) => {
     fixture.tmux('set-buffer', '-b', 'shown', shown)
     fixture.tmux('paste-buffer', '-p', '-b', 'shown', '-t', pane.id)
-    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
-    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
-    await expect.poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id)).toContain('lines]')
+    leaveEntered()
+    await expect.poll(captured).toContain('lines]')
     const found = await foundBy()
     expect(await found.submitPending(draft)).toBe(true)
   })
@@ -382,9 +353,8 @@ describe('a service that is killed between the paste and Enter', () => {
     ['behind a word', 'mine [Pasted Text: 8 lines]'],
   ])('does not take a paste for its own that is shown %s', async (_, shown) => {
     fixture.tmux('send-keys', '-t', pane.id, '-l', shown)
-    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
-    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
-    await expect.poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id)).toContain(shown)
+    leaveEntered()
+    await expect.poll(captured).toContain(shown)
     expect(await (await foundBy()).submitPending(draft)).toBe(false)
     expect(fixture.received()).toEqual([])
   })
@@ -437,9 +407,8 @@ describe('a service that is killed between the paste and Enter', () => {
   it('is not searched above the cursor if no input box is known: the program may have accepted it', async () => {
     fixture.tmux('set-buffer', '-b', 'shown', '[END ORCHUB MESSAGE msg_1]\n   ')
     fixture.tmux('paste-buffer', '-p', '-b', 'shown', '-t', pane.id)
-    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
-    fixture.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
-    await expect.poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id)).toContain('msg_1]')
+    leaveEntered()
+    await expect.poll(captured).toContain('msg_1]')
     const found = await foundBy()
     expect(await found.submitPending({ ...draft, inputBox: () => 'unknown' })).toBe(false)
     expect(await found.submitPending(draft)).toBe(true)
@@ -485,7 +454,7 @@ describe('a delivery that is no longer wanted', () => {
   it('is finished if it was already pasted: half a message would mix with the next (C25)', async () => {
     const gone = new AbortController()
     const delivery = pane.paste(turn, manner({ enterAfterMs: 300, signal: gone.signal }))
-    await expect.poll(() => fixture.tmux('capture-pane', '-p', '-t', pane.id)).toContain('END ORCHUB')
+    await expect.poll(captured).toContain('END ORCHUB')
     gone.abort('paused')
     expect(await delivery).toMatchObject({ state: 'uncertain' })
     expect(fixture.received().map(({ text }) => text)).toEqual([turn.text])

@@ -7,7 +7,7 @@ import { createAnyProgram } from '../../../src/programs/any/program.ts'
 import type { AgentProgram } from '../../../src/programs/program.ts'
 import { findProcesses } from '../../../src/runtimes/processes.ts'
 import type { AgentStart, Runtime, Session } from '../../../src/runtimes/runtime.ts'
-import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
+import { createTmuxRuntime, type TmuxOptions } from '../../../src/runtimes/tmux/runtime.ts'
 import { TmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { REAL_CLOCK } from '../../fakes/real-clock.ts'
@@ -29,8 +29,18 @@ async function start(over: Partial<AgentStart> = {}, runtime = fixture.runtime):
   return session
 }
 
+/** Another runtime on the same tmux server. */
+const openRuntime = (over: Partial<TmuxOptions>) =>
+  createTmuxRuntime({
+    ...{ socket: fixture.socket, programs: [createAnyProgram()], clock: REAL_CLOCK, log: QUIET_LOG },
+    ...{ bin: 'orc', ...over },
+  })
+
 const savedState = (from = port) => TmuxSavedState.parse(from.savedState)
 const processesOf = (of: TmuxSavedState) => ({ mark: of.mark, leader: of.process })
+const captured = () => fixture.tmux('capture-pane', '-p', '-t', savedState().pane)
+const inputOff = (pane = savedState().pane) =>
+  fixture.tmux('display-message', '-p', '-t', pane, '#{pane_input_off}')
 const isTaken = { state: expect.stringMatching(/submitted|read/) }
 
 /** The pid of the runtime's own client: `tmux -C`, a child of this process. */
@@ -72,16 +82,7 @@ describe('an agent in a pane', () => {
 
   it('gets the environment of the service, and the tmux server does not', async () => {
     const environment = { ...process.env, JAVA_HOME: '/opt/java', API_KEY: `it's\n"two lines"`, UID: '7' }
-    const runtime = createTmuxRuntime({
-      ...{
-        socket: fixture.socket,
-        programs: [createAnyProgram()],
-        clock: REAL_CLOCK,
-        bin: 'orc',
-        environment,
-      },
-      log: QUIET_LOG,
-    })
+    const runtime = openRuntime({ environment })
     const session = await start({}, runtime)
     const found = readFileSync(`/proc/${savedState().process.pid}/environ`, 'latin1').split('\0')
     expect(found).toEqual(
@@ -146,9 +147,7 @@ describe('an agent in a pane', () => {
       settings: fixture.settings('alice', { enter_after_ms: 500, evidence_ms: 500 }),
     })
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
-    await expect
-      .poll(() => fixture.tmux('capture-pane', '-p', '-t', savedState().pane))
-      .toContain('END ORCHUB')
+    await expect.poll(captured).toContain('END ORCHUB')
     process.kill(savedState().process.pid, 'SIGKILL')
     expect(await delivery).toMatchObject({ state: 'uncertain' })
     expect(fixture.received()).toEqual([])
@@ -175,8 +174,7 @@ describe('a cancelled start', () => {
   /** Agents of this program are launched, and then nobody ever gets to follow them. */
   async function openHanging() {
     const program: AgentProgram = { ...createAnyProgram(), follow: () => new Promise(() => {}) }
-    const options = { socket: fixture.socket, programs: [program], clock: REAL_CLOCK, bin: 'orc' }
-    const runtime = createTmuxRuntime({ ...options, log: QUIET_LOG })
+    const runtime = openRuntime({ programs: [program] })
     runtimes.push(runtime)
     return runtime
   }
@@ -274,13 +272,11 @@ describe('the connection to tmux', () => {
   it('causes no second copy when it is lost in the middle of a delivery (C25)', async () => {
     const session = await start({ settings: fixture.settings('alice', { enter_after_ms: 300 }) })
     const delivery = session.deliver(turnOf('msg_1', 'hello'))
-    await expect
-      .poll(() => fixture.tmux('capture-pane', '-p', '-t', savedState().pane))
-      .toContain('END ORCHUB')
+    await expect.poll(captured).toContain('END ORCHUB')
     for (const pid of controlClients()) process.kill(pid, 'SIGKILL')
     await delivery
     expect(fixture.received()).toHaveLength(1)
-    expect(fixture.tmux('display-message', '-p', '-t', savedState().pane, '#{pane_input_off}')).toBe('0')
+    expect(inputOff()).toBe('0')
   })
 
   it('reports every agent as exited when the server is killed; the next start resumes the conversation on a new server', async () => {
@@ -366,31 +362,13 @@ describe('a restart of the service', () => {
     const { savedState: saved } = port
     port = createRecordingPort()
     await start({ savedState: saved }, await fixture.reopen())
-    expect(
-      fixture.tmux(
-        'display-message',
-        '-p',
-        '-t',
-        savedState({ savedState: saved } as RecordingPort).pane,
-        '#{pane_input_off}',
-      ),
-    ).toBe('0')
+    expect(inputOff(TmuxSavedState.parse(saved).pane)).toBe('0')
   })
 })
 
 describe('tmux itself', () => {
-  const open = (tmux: string) =>
-    createTmuxRuntime({
-      ...{ socket: fixture.socket, programs: [], clock: REAL_CLOCK, log: QUIET_LOG },
-      ...{ bin: 'orc', tmux },
-    })
-
   it('is reported as missing, with a hint, when it is not installed', async () => {
-    const runtime = createTmuxRuntime({
-      ...{ socket: fixture.socket, clock: REAL_CLOCK, log: QUIET_LOG, bin: 'orc' },
-      programs: [{ name: 'any' } as never],
-      tmux: '/nowhere/tmux',
-    })
+    const runtime = openRuntime({ tmux: '/nowhere/tmux' })
     await expect(runtime.start(fixture.agent(), port)).rejects.toMatchObject({
       code: 'RUNTIME_MISSING',
       message: expect.stringContaining('not installed'),
@@ -401,11 +379,7 @@ describe('tmux itself', () => {
   it('is refused when it is too old', async () => {
     const old = join(fixture.folder, 'tmux')
     writeFileSync(old, '#!/bin/sh\necho tmux 2.9a\n', { mode: 0o755 })
-    const runtime = createTmuxRuntime({
-      ...{ socket: fixture.socket, clock: REAL_CLOCK, log: QUIET_LOG, bin: 'orc' },
-      programs: [{ name: 'any' } as never],
-      tmux: old,
-    })
+    const runtime = openRuntime({ tmux: old })
     await expect(runtime.start(fixture.agent(), port)).rejects.toMatchObject({
       code: 'RUNTIME_MISSING',
       message: expect.stringContaining('too old'),
@@ -424,10 +398,7 @@ describe('tmux itself', () => {
       'exec tmux "$@"',
     ]
     writeFileSync(path, script.join('\n'), { mode: 0o755 })
-    return createTmuxRuntime({
-      ...{ socket: fixture.socket, clock: REAL_CLOCK, log: QUIET_LOG, bin: 'orc', tmux: path },
-      programs: [createAnyProgram()],
-    })
+    return openRuntime({ tmux: path })
   }
 
   it('is started again when its client meets a server that is ending', async () => {
@@ -458,7 +429,7 @@ describe('tmux itself', () => {
   })
 
   it('runs no unknown program', async () => {
-    const runtime = open('tmux')
+    const runtime = openRuntime({ programs: [] })
     expect(runtime.check(fixture.agent())).toMatchObject([{ message: expect.stringContaining('any') }])
     await expect(runtime.start(fixture.agent(), port)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
   })
