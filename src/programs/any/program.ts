@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { findExecutable } from '../executable.ts'
 import type { AgentProgram, ProgramLaunchOptions } from '../program.ts'
-import { positionFile } from './log-reader.ts'
+import { positionFile } from './pane-log.ts'
 import { AnySettings, checkAny } from './patterns.ts'
 import { followAny, PROMPT_FILE } from './session.ts'
 

@@ -7,8 +7,8 @@ import type { DeliveryResult, MessageLocation, SessionPort, Turn } from '../../r
 import { locationsOf, lookInPane } from '../message-evidence.ts'
 import type { Pane, ProgramFollowOptions, ProgramSession } from '../program.ts'
 import { createSessionState } from '../session-state.ts'
-import { createScreenOutput } from './agent-output.ts'
-import { openLogReader, readLogPosition } from './log-reader.ts'
+import { openPaneLog, readLogPosition } from './pane-log.ts'
+import { createPaneOutput } from './pane-output.ts'
 import {
   type AnySettings,
   compilePatterns,
@@ -71,13 +71,13 @@ export async function followAny(
     if (tail.length > TAIL_LINES) tail.shift()
     watch?.line(line)
   })
-  const output = createScreenOutput({
+  const output = createPaneOutput({
     ...{ folder, path, run, patterns, port, offset: position.offset, begun: from },
     released: position.released,
     isBracketed: () => isBracketed,
     onFailure: (error) => become('error', `its output could not be processed: ${reasonOf(error)}`),
   })
-  const reader = openLogReader({
+  const reader = openPaneLog({
     path,
     from,
     onBytes(bytes) {

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   type LogPosition,
-  openLogReader,
+  openPaneLog,
   readLogPosition,
   releaseBefore,
   saveLogPosition,
-} from '../../../src/programs/any/log-reader.ts'
+} from '../../../src/programs/any/pane-log.ts'
 import { AnySettings, compilePatterns, watchEvidence } from '../../../src/programs/any/patterns.ts'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
 import { followAny } from '../../../src/programs/any/session.ts'
@@ -177,7 +177,7 @@ describe('its log', () => {
     const onBytes = (bytes: Buffer) => {
       text += bytes
     }
-    const reader = openLogReader({ path, from: 7, onBytes, onEnd() {} })
+    const reader = openPaneLog({ path, from: 7, onBytes, onEnd() {} })
     appendFileSync(path, 'one')
     await expect.poll(() => text).toBe('one')
     const flood = 'x'.repeat(300_000)

@@ -14,11 +14,11 @@ import {
   readLogPosition,
   releaseBefore,
   saveLogPosition,
-} from './log-reader.ts'
+} from './pane-log.ts'
 import type { Patterns } from './patterns.ts'
 import { createPlainText, type PlainText } from './plain-text.ts'
 
-interface ScreenOutputOptions {
+interface PaneOutputOptions {
   folder: string
   path: string
   /** Identifies the launch; offsets alone would mean other bytes in another log. */
@@ -49,7 +49,7 @@ const MAX_TEXT_LENGTH = 1 << 20
 /** Free the log on disk in steps of this size. */
 const RELEASE_EVERY = 32 << 20
 
-export function createScreenOutput(options: ScreenOutputOptions) {
+export function createPaneOutput(options: PaneOutputOptions) {
   const { folder, path, run, patterns, port } = options
   /** Offsets of the current text. */
   let start = options.begun

@@ -2,13 +2,13 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createScreenOutput } from '../../../src/programs/any/agent-output.ts'
 import {
   MAX_OPEN_TEXTS,
   positionFile,
   readLogPosition,
   saveLogPosition,
-} from '../../../src/programs/any/log-reader.ts'
+} from '../../../src/programs/any/pane-log.ts'
+import { createPaneOutput } from '../../../src/programs/any/pane-output.ts'
 import { AnySettings, compilePatterns } from '../../../src/programs/any/patterns.ts'
 
 const { patterns } = AnySettings.parse({ command: 'x', patterns: { idle: '> $' } })
@@ -25,7 +25,7 @@ describe('output of a program between its prompts', () => {
     const failures: unknown[] = []
     const settle = new Map<string, { resolve(): void; reject(error: Error): void }>()
     const position = readLogPosition(folder)
-    const output = createScreenOutput({
+    const output = createPaneOutput({
       ...{ folder, path: join(folder, 'pane.log'), run: 'run', patterns: compilePatterns(patterns) },
       port: {
         onText({ text, key }) {

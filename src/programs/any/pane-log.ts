@@ -48,7 +48,7 @@ export function saveLogPosition(folder: string, position: LogPosition): void {
   }
 }
 
-interface LogReaderOptions {
+interface PaneLogOptions {
   path: string
   from: number
   /** Bytes, in order. */
@@ -60,7 +60,7 @@ interface LogReaderOptions {
 const CHUNK = 1 << 16
 const chunk = Buffer.allocUnsafe(CHUNK)
 
-export function openLogReader({ path, from, onBytes, onEnd }: LogReaderOptions) {
+export function openPaneLog({ path, from, onBytes, onEnd }: PaneLogOptions) {
   // Created here if the pipe has not yet; the pipe appends.
   const file = openSync(path, 'a+', 0o600)
   let offset = from
