@@ -111,14 +111,6 @@ export function createInterrupts({ name, store, clock, log, turnToHalt }: Interr
   }
 }
 
-/** Ends the turn that keeps an urgent message waiting, even one that begins after the message came (C2, ask 11). */
-export interface UrgentInterrupts {
-  /** An urgent message may wait in the queue from now on; `from` is its sender, where known. */
-  mayWait(from?: string): void
-  /** Interrupts the agent's turn if an urgent message waits. Resolves when the turn stopped or all tries are used up. */
-  look(): Promise<void>
-}
-
 interface UrgentInterruptsOptions {
   name: string
   store: Store
@@ -132,7 +124,10 @@ interface UrgentInterruptsOptions {
   handingOver(): Promise<unknown> | undefined
 }
 
-export function createUrgentInterrupts(options: UrgentInterruptsOptions): UrgentInterrupts {
+export type UrgentInterrupts = ReturnType<typeof createUrgentInterrupts>
+
+/** Ends the turn that keeps an urgent message waiting, even one that begins after the message came (C2, ask 11). */
+export function createUrgentInterrupts(options: UrgentInterruptsOptions) {
   const { name, store, inTurn, turn } = options
   /** False saves a query per turn. True at first, because an earlier service may have left an urgent message. */
   let isPossible = true
@@ -174,11 +169,13 @@ export function createUrgentInterrupts(options: UrgentInterruptsOptions): Urgent
   }
 
   return {
-    mayWait(from) {
+    /** An urgent message may wait in the queue from now on; `from` is its sender, where known. */
+    mayWait(from?: string) {
       isPossible = true
       if (from !== undefined) senders.add(from)
     },
-    look() {
+    /** Interrupts the agent's turn if an urgent message waits. Resolves when the turn stopped or all tries are used up. */
+    look(): Promise<void> {
       again = true
       looking ??= lookWhileAsked().finally(() => {
         looking = undefined

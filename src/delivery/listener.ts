@@ -50,17 +50,16 @@ interface ListenerOptions {
   onUnmarked?(type: string): void
 }
 
-/** Positions of commands whose responses reached the agent, so a transcript that is read again doesn't wake it (C25). */
-interface AnsweredCommands {
-  has(position: string): Promise<boolean>
-  add(position: string): Promise<void>
-}
+type AnsweredCommands = ReturnType<typeof createAnsweredCommands>
 
-/** Neither function rejects; at worst the agent gets a response twice. */
-export function createAnsweredCommands(store: Store, agent: string, log: Log): AnsweredCommands {
+/**
+ * Positions of commands whose responses reached the agent, so a transcript that is read again doesn't wake it (C25).
+ * Neither function rejects; at worst the agent gets a response twice.
+ */
+export function createAnsweredCommands(store: Store, agent: string, log: Log) {
   const keyOf = (position: string) => `answered ${position}`
   return {
-    async has(position) {
+    async has(position: string): Promise<boolean> {
       try {
         return (await findReceipt(store, agent, keyOf(position))) !== undefined
       } catch (error) {
@@ -68,7 +67,7 @@ export function createAnsweredCommands(store: Store, agent: string, log: Log): A
         return false
       }
     },
-    async add(position) {
+    async add(position: string): Promise<void> {
       try {
         await store.write(async (tx) => {
           if ((await findReceipt(tx, agent, keyOf(position))) !== undefined) return
@@ -208,25 +207,8 @@ export function handedOutBy(type: string, receipt: Receipt): string[] {
 
 type Response = Pick<CommandResponse, 'block' | 'wakes'>
 
-/** Responses to an agent's commands that wait for its next turn. */
-export interface PendingResponses {
-  /** Resolves when the response reached the agent, or at once if it doesn't wake the agent. */
-  add(response: Response): Promise<void>
-  /** Whether the agent waits for one of them. */
-  areAwaited(): boolean
-  /** Takes the oldest ones, as many as fit into one turn. */
-  take(): ResponsesOfTurn
-}
-
 /** Responses handed over in one turn. Exactly one of the three methods is called, once. */
-export interface ResponsesOfTurn {
-  readonly blocks: readonly string[]
-  arrived(): void
-  /** They certainly didn't arrive. */
-  putBack(): void
-  /** Responses that may not have arrived. They are handed over again, at most TRIES times. */
-  unknown(): void
-}
+export type ResponsesOfTurn = ReturnType<PendingResponses['take']>
 
 interface PendingResponse extends Response {
   arrived(): void
@@ -241,7 +223,10 @@ const TURN_BYTES = 50_000
 /** An agent may send many commands before its next turn; beyond these limits it only learns how many there were. */
 const LIMITS = { confirmations: 20, awaited: 100 }
 
-export function createPendingResponses(): PendingResponses {
+export type PendingResponses = ReturnType<typeof createPendingResponses>
+
+/** Responses to an agent's commands that wait for its next turn. */
+export function createPendingResponses() {
   let pending: PendingResponse[] = []
   /** Commands whose confirmations were dropped for newer ones. */
   let dropped = 0
@@ -288,8 +273,10 @@ export function createPendingResponses(): PendingResponses {
   }
 
   return {
+    /** Whether the agent waits for one of them. */
     areAwaited: () => overflow.length > 0 || pending.some(({ wakes }) => wakes),
-    add(response) {
+    /** Resolves when the response reached the agent, or at once if it doesn't wake the agent. */
+    add(response: Response): Promise<void> {
       if (!response.wakes) {
         addConfirmation(response)
         return Promise.resolve()
@@ -299,6 +286,7 @@ export function createPendingResponses(): PendingResponses {
         else pending.push({ ...response, arrived: resolve, tries: 0, commands: 1 })
       })
     },
+    /** Takes the oldest ones, as many as fit into one turn. */
     take() {
       const taken = [...summarizeDropped(), ...takeOldest(), ...summarizeOverflow()]
       return {
@@ -306,9 +294,11 @@ export function createPendingResponses(): PendingResponses {
         arrived() {
           for (const response of taken) response.arrived()
         },
+        /** They certainly didn't arrive. */
         putBack() {
           pending = [...taken, ...pending]
         },
+        /** They may not have arrived, and are handed over again, at most TRIES times. */
         unknown() {
           for (const response of taken) response.tries += 1
           // Also resolve those given up, or the listener would wait forever.
@@ -329,24 +319,18 @@ export interface RecentText {
   readonly text: string
 }
 
-/** The recent text of an agent, for people who watch it. Only in memory, because its program stores the conversation. */
-export interface RecentOutput {
-  add(utterance: AgentText, now: number): void
-  /** The next piece of text begins a new entry. */
-  endTurn(): void
-  /** Oldest first. */
-  all(): readonly RecentText[]
-}
-
 const MAX_ENTRIES = 40
 /** The total of all entries. */
 const MAX_CHARACTERS = 24_000
 
-export function createRecentOutput(): RecentOutput {
+export type RecentOutput = ReturnType<typeof createRecentOutput>
+
+/** The recent text of an agent, for people who watch it. Only in memory, because its program stores the conversation. */
+export function createRecentOutput() {
   let entries: RecentText[] = []
   let isOpen = false
   return {
-    add({ text, key }, now) {
+    add({ text, key }: AgentText, now: number) {
       const last = entries.at(-1)
       if (key === undefined && isOpen && last !== undefined) {
         entries[entries.length - 1] = { at: last.at, text: (last.text + text).slice(-MAX_CHARACTERS) }
@@ -356,9 +340,11 @@ export function createRecentOutput(): RecentOutput {
       let length = entries.reduce((sum, one) => sum + one.text.length, 0)
       while (length > MAX_CHARACTERS && entries.length > 1) length -= entries.shift()!.text.length
     },
+    /** The next piece of text begins a new entry. */
     endTurn() {
       isOpen = false
     },
-    all: () => entries,
+    /** Oldest first. */
+    all: (): readonly RecentText[] => entries,
   }
 }

@@ -22,7 +22,7 @@ import { reasonOf } from '../base/errors.ts'
 import { formatId, parseId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { unconfirmedDeliveries } from '../messages/delivery-states.ts'
-import type { HandedOut, Mailboxes, MailReceiver, TurnClaim } from '../messages/mailboxes.ts'
+import type { HandedOut, Mailboxes, TurnClaim } from '../messages/mailboxes.ts'
 import type { Mail } from '../messages/messages.ts'
 import { renderEnvelope } from '../protocol/response.ts'
 import type { DeliveryResult, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
@@ -30,32 +30,7 @@ import type { Store } from '../store/store.ts'
 import { pendingInterrupt } from './interrupts.ts'
 import type { PendingResponses, ResponsesOfTurn } from './listener.ts'
 
-export interface Turns {
-  /** The session is up. Messages that an earlier session left uncertain are checked before anything newer goes out. */
-  begin(session: Session): Promise<void>
-  /** Hands over what waits, as soon as the agent is ready. */
-  look(): void
-  /** The session, or what it is allowed, has changed: the agent may take now what it refused before. */
-  refresh(): void
-  readyFor: MailReceiver['readyFor']
-  take: MailReceiver['take']
-  onEvidence: SessionPort['onEvidence']
-  onObstacle: SessionPort['onObstacle']
-  /** Why an idle agent gets no text, such as a person's draft. */
-  obstacle(): string | undefined
-  uncertainCount(): number
-  /** Resolves when the runtime has answered for the turn that is being handed over; undefined while there is none. */
-  handingOver(): Promise<unknown> | undefined
-  /** Resolves when the turn that is being handed over, and everything known of earlier ones, is stored. */
-  recorded(): Promise<unknown>
-  /** When the last turn was handed over. */
-  handedOverAt(): number
-  /** Whether the turn that is being handed over, or the last one, contains an urgent message. */
-  isUrgent(): boolean
-  /** Cancels a turn that the runtime hasn't begun to write. */
-  withdraw(why: string): void
-  close(): void
-}
+export type Turns = ReturnType<typeof createTurns>
 
 interface TurnsOptions {
   name: string
@@ -124,7 +99,7 @@ interface HandOver extends Omit<TurnsOptions, 'deliver'> {
   lastMove: Promise<unknown>
 }
 
-export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
+export function createTurns({ deliver, ...options }: TurnsOptions) {
   const own: HandOver = {
     ...options,
     messagesPerTurn: deliver === 'single' ? 1 : TURN_LIMITS.messages,
@@ -149,25 +124,28 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
   }
 
   return {
-    async begin(started) {
+    /** The session is up. Messages that an earlier session left uncertain are checked before anything newer goes out. */
+    async begin(started: Session): Promise<void> {
       const left = await unconfirmedDeliveries(own.store, own.name)
       for (const key of left) own.uncertain.set(key, false)
       if (left.length > 0) own.holdUntil = Number.POSITIVE_INFINITY
       own.session = started
       look(own)
     },
+    /** Hands over what waits, as soon as the agent is ready. */
     look: () => look(own),
+    /** The session, or what it is allowed, has changed: the agent may take now what it refused before. */
     refresh: () => refresh(own),
-    readyFor() {
+    readyFor(): TurnClaim | undefined {
       const isUnderWay = own.isRunning || own.reserved.length > 0 || own.uncertain.size > 0
       return isUnderWay || isBackingOff(own) || !isReady(own) ? undefined : turnClaim(own)
     },
-    take({ messages, remaining }) {
+    take({ messages, remaining }: HandedOut) {
       own.reserved.push(...messages)
       look(own)
       if (remaining > 0) own.isWanted = true
     },
-    onEvidence(ids, state, evidence) {
+    onEvidence(...[ids, state, evidence]: Parameters<SessionPort['onEvidence']>) {
       if (own.isClosed) return
       const { current, obstacle } = own
       const isQueued = state === 'queued'
@@ -182,22 +160,27 @@ export function createTurns({ deliver, ...options }: TurnsOptions): Turns {
         },
       )
     },
-    onObstacle(reason) {
+    onObstacle(reason: string | undefined) {
       if (own.isClosed || reason === own.obstacle) return
       own.obstacle = reason
       own.onChanged()
       if (reason === undefined) refresh(own)
     },
+    /** Why an idle agent gets no text, such as a person's draft. */
     obstacle: () => own.obstacle,
     uncertainCount: () => own.uncertain.size,
+    /** Resolves when the runtime has answered for the turn that is being handed over; undefined while there is none. */
     handingOver: () => own.current?.done,
+    /** Resolves when the turn that is being handed over, and everything known of earlier ones, is stored. */
     async recorded() {
       await own.turn
       await own.lastMove
     },
     handedOverAt: () => own.handedOverAt,
+    /** Whether the turn that is being handed over, or the last one, contains an urgent message. */
     isUrgent: () => own.isUrgent,
-    withdraw: (why) => own.current?.cancel.abort(why),
+    /** Cancels a turn that the runtime hasn't begun to write. */
+    withdraw: (why: string) => own.current?.cancel.abort(why),
     close() {
       own.isClosed = true
       own.current?.cancel.abort('its session is over')

@@ -97,11 +97,11 @@ export function followLines(options: LineFollowerOptions) {
   }
 
   async function readNewLines() {
-    const present = await inodeAt(file)
+    const present = await ifThere(async () => String((await stat(file, { bigint: true })).ino))
     // A file that was moved away is still read until another one is at its path.
     if (handle !== undefined) await readAppended(handle)
     if (present === undefined || present === inode || closed) return
-    const opened = await openIfThere(file)
+    const opened = await ifThere(() => open(file, 'r'))
     if (opened === undefined) return
     const isFirst = handle === undefined
     // Only now: while the old file is open, no new one can get its inode.
@@ -201,17 +201,10 @@ async function hasMark(handle: FileHandle, offset: number, mark: string): Promis
   return markOf(lineBytes, head.subarray(0, bytesRead)) === mark
 }
 
-async function inodeAt(file: string): Promise<string | undefined> {
-  return whenThere(async () => String((await stat(file, { bigint: true })).ino))
-}
-
-async function openIfThere(file: string): Promise<FileHandle | undefined> {
-  return whenThere(() => open(file, 'r'))
-}
-
-async function whenThere<T>(check: () => Promise<T>): Promise<T | undefined> {
+/** Undefined if there is no such file. */
+async function ifThere<T>(act: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await check()
+    return await act()
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined

@@ -6,44 +6,33 @@ import { type Attempt, attempt, classifyError } from './failure.ts'
 // The library would print warnings to standard error, which is the service's log.
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
 
-/** A connection to a model for one call. */
-export interface ModelConnection {
-  readonly settings: ModelSettings
-  /** Options of every request. */
-  readonly common: {
-    readonly model: OpenedModel['model']
-    readonly providerOptions: OpenedModel['options']
-    /** Retries happen in `attempt`, on the injected clock. */
-    readonly maxRetries: 0
-    readonly temperature?: number
-    readonly maxOutputTokens?: number
-  }
-  attempt<T>(once: (attempt: Attempt) => Promise<T>): Promise<T | ModelFailure>
-  /** Reports the cost of a request to the caller. */
-  spent(usage: LanguageModelUsage): void
-}
+export type ModelConnection = Awaited<ReturnType<typeof openModelConnection>>
 
-/** Opened for each call, so that neither the key nor anything else stays in memory. */
+/** A connection to a model for one call, so that neither the key nor anything else stays in memory. */
 export async function openModelConnection(
   settings: ModelSettings,
   key: string | undefined,
   clock: Clock,
   call: { signal?: AbortSignal; spent?(spending: Spending): void },
-): Promise<ModelConnection> {
-  const { model, options } = await openModel(settings, key)
+) {
+  const { model, options } = await OPEN[settings.provider](settings, key)
   const { temperature, maxOutputTokens } = settings
   const explain = (error: unknown) => classifyError(error, settings, clock.now())
   return {
     settings,
+    /** Options of every request. */
     common: {
       model,
       providerOptions: options,
+      // Retries happen in `attempt`, on the injected clock.
       maxRetries: 0,
       ...(temperature === undefined ? {} : { temperature }),
       ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     },
-    attempt: (once) => attempt({ settings, clock, signal: call.signal, explain }, once),
-    spent: (usage) => call.spent?.(spendingOf(settings.model, usage)),
+    attempt: <T>(once: (attempt: Attempt) => Promise<T>): Promise<T | ModelFailure> =>
+      attempt({ settings, clock, signal: call.signal, explain }, once),
+    /** Reports the cost of a request to the caller. */
+    spent: (usage: LanguageModelUsage) => call.spent?.(spendingOf(settings.model, usage)),
   }
 }
 
@@ -84,10 +73,6 @@ const OPEN: Record<Provider, (settings: ModelSettings, key: string | undefined) 
     })
     return { model: provider(model), options: { compatible: { strictJsonSchema: false } } }
   },
-}
-
-function openModel(settings: ModelSettings, key: string | undefined): Promise<OpenedModel> {
-  return OPEN[settings.provider](settings, key)
 }
 
 const keyed = (apiKey: string | undefined) => (apiKey === undefined ? {} : { apiKey })

@@ -40,7 +40,7 @@ export function classifyError(error: unknown, settings: ModelSettings, now: numb
     return transient(failure('unavailable', `${said} did not answer: ${reasonOf(error)}`))
   }
   const { statusCode: status } = error
-  const message = `${said} answered ${status ?? 'with an error'}: ${messageOf(error)}`
+  const message = `${said} answered ${status ?? 'with an error'}: ${firstLine(error.message)}`
   if (status === 401 || status === 403) {
     const where = keyEnv === undefined ? 'No key was sent' : `The key in ${keyEnv} was not accepted`
     const hint = keyEnv === undefined ? 'Set "key_env" to the variable that holds the key.' : HINTS.no_key
@@ -82,8 +82,6 @@ const isClientError = (status: number | undefined) => status !== undefined && st
 
 const textOf = ({ message, responseBody = '' }: ProviderError) =>
   `${message}\n${responseBody.slice(0, 10_000)}`
-
-const messageOf = ({ message }: ProviderError) => firstLine(message)
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) {

@@ -31,14 +31,7 @@ export class AppServerUnanswered extends Error {
   }
 }
 
-export interface AppServer {
-  /** Rejects with `AppServerRefused` or `AppServerUnanswered`. */
-  request<T>(method: string, params: object, answer: z.ZodType<T>): Promise<T>
-  /** Responds to a request of the server. */
-  reply(id: RequestId, result: object): void
-  close(): void
-  readonly closed: Promise<string>
-}
+export type AppServer = Awaited<ReturnType<typeof openAppServer>>
 
 interface AppServerEvents {
   notified(method: string, params: unknown): void
@@ -63,7 +56,7 @@ interface PendingRequest {
 }
 
 /** Rejects if no server listens there (yet). */
-export async function openAppServer(socketPath: string, events: AppServerEvents): Promise<AppServer> {
+export async function openAppServer(socketPath: string, events: AppServerEvents) {
   const waiting = new Map<RequestId, PendingRequest>()
   let count = 0
 
@@ -102,6 +95,7 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
     return true
   }
 
+  /** Rejects with `AppServerRefused` or `AppServerUnanswered`. */
   function request<T>(method: string, params: object, answer: z.ZodType<T>): Promise<T> {
     count += 1
     const id = count
@@ -140,7 +134,13 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
     z.unknown(),
   )
   send({ method: 'initialized' })
-  return { request, reply: (id, result) => void send({ id, result }), close: () => socket.close(), closed }
+  return {
+    request,
+    /** Responds to a request of the server. */
+    reply: (id: RequestId, result: object) => void send({ id, result }),
+    close: () => socket.close(),
+    closed,
+  }
 }
 
 /** Conversations of weeks fit, while a runaway peer cannot exhaust the memory. */

@@ -125,34 +125,22 @@ export function builtIn(name: string | undefined): BuiltIn | undefined {
   return name !== undefined && isBuiltIn(name) ? PROGRAMS[name] : undefined
 }
 
-export interface AcpLimits {
+export const LIMITS = {
   /** Timeout of each request while a session is opened. */
-  readonly answerMs: number
-  /**
-   * Time until a turn without any sign of the agent counts as uncertain. Models may think long before their
-   * first word.
-   */
-  readonly signMs: number
-  /** Timeout for the end of a cancelled turn. */
-  readonly cancelMs: number
-  /** Time for processes to end by themselves before they are killed. */
-  readonly graceMs: number
-  /** A replay has ended after this much silence: some agents answer session/load before it ends. */
-  readonly quietMs: number
-  /** Pause after a failed turn, doubled with each failure in a row. */
-  readonly failureMs: number
-  readonly lineBytes: number
-}
-
-export const LIMITS: AcpLimits = {
   answerMs: 60_000,
+  /** A turn without any sign of the agent counts as uncertain then. Models may think long before their first word. */
   signMs: 120_000,
+  /** Timeout for the end of a cancelled turn. */
   cancelMs: 10_000,
+  /** Time for processes to end by themselves before they are killed. */
   graceMs: 3_000,
+  /** A replay has ended after this much silence: some agents answer session/load before it ends. */
   quietMs: 300,
+  /** Pause after a failed turn, doubled with each failure in a row. */
   failureMs: 5_000,
   lineBytes: 16 << 20,
 }
+export type AcpLimits = Readonly<typeof LIMITS>
 
 /** Longest pause after failed turns. */
 export const FAILURE_MS_MAX = 300_000

@@ -55,31 +55,19 @@ export type LogRecord = z.output<typeof LogRecord>
 
 export type RecordOf<Type extends LogRecord['type']> = Extract<LogRecord, { type: Type }>
 
-/** The conversation on disk: one record per line, append-only. */
-export interface Journal {
-  /**
-   * Resolves once the record is on disk. If it rejects, the record is not in the file, or `isMended` is
-   * false.
-   */
-  append(record: LogRecord): Promise<void>
-  /** Like `append`, but a crash may lose the record: for facts that can be found out again. */
-  note(record: LogRecord): Promise<void>
-  /** Whether the file holds exactly the appended records. */
-  readonly isMended: boolean
-  close(): Promise<void>
-}
-
 const NEWLINE = 10
 
+export type Journal = Awaited<ReturnType<typeof openJournal>>
+
 /**
- * Passes every record in the file to `take`, then opens it for appending. Cuts off a record that a crash left
- * incomplete.
+ * The conversation on disk: one record per line, append-only. Passes every record in the file to `take`, then opens it for
+ * appending. Cuts off a record that a crash left incomplete.
  */
 export async function openJournal(
   file: string,
   take: (record: LogRecord) => void,
   onGarbage: (line: number) => void,
-): Promise<Journal> {
+) {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   const handle = await open(file, 'a+', 0o600)
   let size: number
@@ -121,8 +109,11 @@ export async function openJournal(
   }
 
   return {
-    append: (record) => inOrder(record, true),
-    note: (record) => (isClosed ? Promise.resolve() : inOrder(record, false)),
+    /** Resolves once the record is on disk. If it rejects, the record is not in the file, or `isMended` is false. */
+    append: (record: LogRecord) => inOrder(record, true),
+    /** Like `append`, but a crash may lose the record: for facts that can be found out again. */
+    note: (record: LogRecord) => (isClosed ? Promise.resolve() : inOrder(record, false)),
+    /** Whether the file holds exactly the appended records. */
     get isMended() {
       return isMended
     },

@@ -161,12 +161,11 @@ export function startSession(options: LlmSessionOptions): Session {
   }
 }
 
-export interface LlmLimits {
-  /** Pause after a failed call, doubled with each failure in a row. */
-  readonly failureMs: number
-  readonly maxFailureMs: number
+export const LIMITS = {
+  /** Pause after a failed call, doubled with each failure in a row, up to `maxFailureMs`. */
+  failureMs: 5_000,
+  maxFailureMs: 300_000,
   /** Timeout for an interrupted turn to stop. */
-  readonly interruptMs: number
+  interruptMs: 10_000,
 }
-
-export const LIMITS: LlmLimits = { failureMs: 5_000, maxFailureMs: 300_000, interruptMs: 10_000 }
+export type LlmLimits = Readonly<typeof LIMITS>

@@ -10,15 +10,7 @@ import { commandLine } from './quoting.ts'
 
 export type TmuxCommand = readonly string[]
 
-export interface Control {
-  /**
-   * Runs the commands as one line. Resolves with one block per executed command; the first failed one is the
-   * last. Rejects with ControlLost if the client ends first: then it is unknown whether they ran.
-   */
-  run(commands: readonly TmuxCommand[]): Promise<readonly Block[]>
-  /** Resolves once the client has ended. */
-  close(): Promise<void>
-}
+export type Control = ReturnType<typeof openControl>
 
 export class ControlLost extends Error {
   readonly reason: string
@@ -52,7 +44,7 @@ const STDERR_LIMIT = 2000
 /** Far above the widest screen. */
 const MAX_LINE_BYTES = 64 * 2 ** 20
 
-export function openControl({ argv, env, onNotification, onEnd }: ControlOptions): Control {
+export function openControl({ argv, env, onNotification, onEnd }: ControlOptions) {
   const child = spawn(argv[0]!, argv.slice(1), { env, stdio: ['pipe', 'pipe', 'pipe'] })
   // Blocks contain screen text, so the end marker must be unguessable.
   const secret = randomBytes(8).toString('hex')
@@ -99,7 +91,11 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
   }
 
   return {
-    run(commands) {
+    /**
+     * Runs the commands as one line. Resolves with one block per executed command; the first failed one is the
+     * last. Rejects with ControlLost if the client ends first: then it is unknown whether they ran.
+     */
+    run(commands: readonly TmuxCommand[]): Promise<readonly Block[]> {
       if (lost !== undefined) return Promise.reject(lost)
       const mark = `${secret}-${++count}`
       // On its own line: a failed command discards the rest of its line but not the next.
@@ -109,7 +105,8 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
         child.stdin.write(text)
       })
     },
-    close() {
+    /** Resolves once the client has ended. */
+    close(): Promise<void> {
       // An empty line would also detach, but only after everything queued.
       child.stdin.end()
       child.kill('SIGTERM')

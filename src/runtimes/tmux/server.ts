@@ -6,26 +6,12 @@ import type { Log } from '../../base/log.ts'
 import {
   IN_SESSION,
   openTmuxConnection,
-  type ServerIdentity,
   type TmuxConnection,
   type TmuxConnectionOptions,
 } from './connection.ts'
 import { ControlLost, type TmuxCommand } from './control.ts'
-import type { Block } from './control-reader.ts'
 
-export interface TmuxServer {
-  /** Starts the server or attaches to it. Throws an AppError if tmux is missing. */
-  connect(): Promise<ServerIdentity>
-  /**
-   * Returns the output blocks of the commands. A failed command throws TmuxRefused; a lost connection rejects
-   * with ControlLost.
-   */
-  run(...commands: TmuxCommand[]): Promise<readonly Block[]>
-  listen(pane: string, listener: PaneListener): () => void
-  /** When a person's client last attached or detached. */
-  readonly clientChangedAt: number
-  close(): Promise<void>
-}
+export type TmuxServer = ReturnType<typeof openTmuxServer>
 
 type TmuxServerOptions = Pick<TmuxConnectionOptions, 'socket' | 'command' | 'env' | 'log'> & { clock: Clock }
 
@@ -36,7 +22,7 @@ const PANE_HINTS = new Set([
 /** Sent for other clients only; ours has a different notification. */
 const PERSON_HINTS = new Set(['client-session-changed', 'client-detached'])
 
-export function openTmuxServer({ socket, command, env, clock, log }: TmuxServerOptions): TmuxServer {
+export function openTmuxServer({ socket, command, env, clock, log }: TmuxServerOptions) {
   let personSeenAt = Number.NEGATIVE_INFINITY
   const connection = openTmuxConnection({
     ...{ socket, command, env, log },
@@ -57,8 +43,9 @@ export function openTmuxServer({ socket, command, env, clock, log }: TmuxServerO
 
   return {
     connect: connection.connect,
-    run: (...commands) => connection.run(commands),
-    listen(pane, listener) {
+    run: (...commands: TmuxCommand[]) => connection.run(commands),
+    /** Returns the function that ends it. */
+    listen(pane: string, listener: PaneListener): () => void {
       watch.listeners.set(pane, listener)
       // The server may have died before we listened.
       watch.review()
@@ -66,6 +53,7 @@ export function openTmuxServer({ socket, command, env, clock, log }: TmuxServerO
         if (watch.listeners.get(pane) === listener) watch.listeners.delete(pane)
       }
     },
+    /** When a person's client last attached or detached. */
     get clientChangedAt() {
       return personSeenAt
     },
