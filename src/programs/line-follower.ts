@@ -47,7 +47,7 @@ const LAST_RETRY_MS = 30_000
 /**
  * Follows a growing file of lines by file events; its existing content counts as new.
  * States: `waiting` (no file yet, `handle` undefined), `following` (`handle` is open; events trigger a check,
- * and checks run one after the other: `looks` is the last one, `next` the one that has not started),
+ * and checks run one after the other: `checks` is the last one, `next` the one that has not started),
  * `retrying` (a line was rejected or unreadable; `retry` is the timer, from FIRST_RETRY_MS, about one visible
  * delay, doubling up to LAST_RETRY_MS so that a broken store is not flooded) and `closed` (final). A
  * truncated, rewritten or replaced file restarts at offset 0.
@@ -64,7 +64,6 @@ export function followLines(options: LineFollowerOptions) {
   let retryMs = FIRST_RETRY_MS
   let retry: NodeJS.Timeout | undefined
   let closed = false
-  /** Checks run one after the other; `next` is the one that has not started. */
   let checks: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
 

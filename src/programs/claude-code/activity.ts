@@ -3,7 +3,7 @@
  * earlier, the status file also covers what has no hook.
  *
  * - initializing: from the launch until it is warm and its status file says idle. It is warm WARM_UP_MS after both its
- *   SessionStart hook and its MCP client called, at the latest after LONGEST_WARM_UP_MS, because a prompt that comes
+ *   SessionStart hook and its MCP client called, at the latest after MAX_WARM_UP_MS, because a prompt that comes
  *   earlier is lost although the status file says idle.
  * - unknown: found running; the first status or hook leaves it.
  * - busy: a prompt was submitted, or the status file says so. Left by a dialog, a Stop hook, or the status idle.

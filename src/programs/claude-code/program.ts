@@ -9,12 +9,8 @@ import type { AgentProgram, Launch, ProgramLaunchOptions } from '../program.ts'
 import { conversationGone, executableOf, settingsProblems, sharedSettings } from '../settings.ts'
 import { ClaudeSavedState, followSession } from './session.ts'
 
-interface ClaudeCodeOptions {
-  readonly log: FollowerLog
-}
-
 /** Claude Code in a terminal: its hooks and its transcript show its activity and its text. */
-export function createClaudeCode({ log }: ClaudeCodeOptions): AgentProgram {
+export function createClaudeCode({ log }: { readonly log: FollowerLog }): AgentProgram {
   return {
     name: 'claude-code',
     resumes: true,

@@ -20,7 +20,7 @@ const START_MS = 20_000
 const LOOK_MS = 100
 
 /** Codex, controlled through its own app-server beside its terminal interface. */
-export function createCodex({ log }: { log: FollowerLog }): AgentProgram {
+export function createCodex({ log }: { readonly log: FollowerLog }): AgentProgram {
   return {
     name: 'codex',
     resumes: true,

@@ -10,12 +10,8 @@ import { conversationGone, executableOf, settingsProblems, sharedSettings } from
 import { GeminiSavedState } from './conversation.ts'
 import { openSession } from './session.ts'
 
-interface GeminiOptions {
-  readonly log: FollowerLog
-}
-
 /** Gemini CLI in a terminal: its hooks and its transcript show its activity and its text. */
-export function createGemini({ log }: GeminiOptions): AgentProgram {
+export function createGemini({ log }: { readonly log: FollowerLog }): AgentProgram {
   return {
     name: 'gemini',
     resumes: true,

@@ -172,9 +172,9 @@ export function createPrompts(port: Pick<SessionPort, 'onEvidence'>) {
         unread.set(messageId, { conversation, ids })
         port.onEvidence(ids, 'submitted', `it is ${messageId} in the conversation ${conversation}`)
       }
-      const noteId = [...expected].filter(({ turn, isNews }) => isNews(messageId) && holdsTurn(text, turn))
-      for (const expectation of noteId) expectation.found(messageId)
-      return noteId.length > 0
+      const matching = [...expected].filter(({ turn, isNews }) => isNews(messageId) && holdsTurn(text, turn))
+      for (const expectation of matching) expectation.found(messageId)
+      return matching.length > 0
     },
     /** Each request to the model carries everything before its answer. Ids ascend with time. */
     answerBegan(answerId: string, conversation: string, parentId: string) {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { AppError } from '../../base/errors.ts'
 import { isRunning } from '../../base/process.ts'
+import type { FollowerLog } from '../line-follower.ts'
 import type { AgentProgram, Launch, Pane, ProgramFollowOptions, ProgramLaunchOptions } from '../program.ts'
 import { executableOf, settingsProblems, sharedSettings } from '../settings.ts'
 import { OpenCodeSavedState } from './conversations.ts'
@@ -19,12 +20,8 @@ const START_MS = 120_000
 const LOOK_MS = 100
 const LOST_CONVERSATION = 'If it was deleted, reset the agent to start a new one.'
 
-interface OpencodeOptions {
-  readonly log: { warn(fields: Record<string, unknown>, text: string): void }
-}
-
 /** opencode, controlled by its own HTTP API beside its terminal interface. */
-export function createOpencode({ log }: OpencodeOptions): AgentProgram {
+export function createOpencode({ log }: { readonly log: FollowerLog }): AgentProgram {
   return {
     name: 'opencode',
     resumes: true,

@@ -28,9 +28,7 @@ interface OpenSessionOptions {
 }
 
 /** Opens a session that accepts turns, over a new connection. */
-export async function openSession(
-  options: OpenSessionOptions,
-): Promise<{ capabilities: Capabilities; conversation: AcpConversation }> {
+export async function openSession(options: OpenSessionOptions) {
   const { connection, within } = options
   const capabilities = await within(initialize(connection, options.version), 'initialize')
   const conversation = await openConversation(options, capabilities)
@@ -165,21 +163,10 @@ const InitializeResponse = z.object({
 /** The mere presence of a capability counts; its value holds details. */
 const isOffered = (capability: unknown) => typeof capability === 'object' && capability !== null
 
-/** The agent's capabilities that we use. */
-interface Capabilities {
-  readonly title: string
-  /** Resumes a conversation and replays it. */
-  readonly loads: boolean
-  /** Resumes a conversation without replaying it. */
-  readonly resumes: boolean
-  readonly mcpOverHttp: boolean
-  /** Accepts a role as part of its system prompt. */
-  readonly systemPrompt: boolean
-  /** Accepts text during a running turn. */
-  readonly steering: boolean
-}
+type Capabilities = Awaited<ReturnType<typeof initialize>>
 
-async function initialize(agent: ClientContext, version: string): Promise<Capabilities> {
+/** Returns the agent's capabilities that we use. */
+async function initialize(agent: ClientContext, version: string) {
   const answer: unknown = await agent.request(methods.agent.initialize, {
     protocolVersion: PROTOCOL_VERSION,
     clientInfo: { name: 'orchub', version },
@@ -194,10 +181,14 @@ async function initialize(agent: ClientContext, version: string): Promise<Capabi
   const { agentInfo, agentCapabilities: can, _meta } = response
   return {
     title: agentInfo == null ? 'an agent without a name' : `${agentInfo.name} ${agentInfo.version}`,
+    /** Resumes a conversation and replays it. */
     loads: can?.loadSession === true,
+    /** Resumes a conversation without replaying it. */
     resumes: isOffered(can?.sessionCapabilities?.resume),
     mcpOverHttp: can?.mcpCapabilities?.http === true,
+    /** Accepts a role as part of its system prompt. */
     systemPrompt: isOffered(can?.sessionCapabilities?.systemPrompt),
+    /** Accepts text during a running turn. */
     steering: _meta?.steering.supported === true,
   }
 }

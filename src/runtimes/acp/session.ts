@@ -438,8 +438,8 @@ function createTurnPrefix(prompt: string) {
       notices = [...notices, notice].slice(-MAX_NOTICES)
     },
     /**
-     * Returns the turn with everything due before it; call `given` once the agent has it, otherwise it stays
-     * due.
+     * Returns the turn with everything due before it; call `markGiven` once the agent has it, otherwise it
+     * stays due.
      */
     before(turn: string): { text: string; markGiven(): void } {
       const role = occasion

@@ -108,7 +108,7 @@ export function openTmuxConnection(options: TmuxConnectionOptions) {
       ['set-option', '-t', IN_SESSION, 'default-size', `${WIDTH}x${HEIGHT}`],
       // Otherwise a person who attaches would bring their terminal's variables into every later pane.
       ['set-option', '-t', IN_SESSION, 'update-environment', ''],
-      // Reports within a second. A hook would be faster but is not reliable (see pane-watch.ts).
+      // Reports within a second. A hook would be faster but is not reliable (see createPaneWatch in server.ts).
       ['refresh-client', '-B', 'orc-dead:%*:#{pane_dead}'],
     ])
     const [pid, startedAt] = blocks[0]!.lines[0]!.split(' ')

@@ -33,7 +33,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
   let lastPlacement: Promise<unknown> = Promise.resolve()
 
   /** Launches run one at a time, because each looks for a window with room. */
-  function placeNext(): Promise<PlacedPane> {
+  function placeNext(): Promise<string> {
     const placed = lastPlacement.then(() => placePane(server, panesPerWindow))
     lastPlacement = placed.catch(() => {})
     return placed
@@ -41,7 +41,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
 
   /** Starts and pipes in one command line, so that the log misses no output. */
   async function run(path: string, { name, folder }: AgentStart, launched: Launch, mark: string) {
-    const { pane } = await placeNext()
+    const pane = await placeNext()
     const set = (option: string, value: string) => ['set-option', '-p', '-t', pane, option, value]
     const pipe = ['pipe-pane', '-t', pane, pipeCommand(join(folder, LOG_FILE))]
     const blocks = await server.run(
@@ -84,18 +84,13 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
   }
 }
 
-interface PlacedPane {
-  readonly pane: string
-  readonly window: string
-}
-
 /** Marks our windows; people may have their own in the session. */
 const TEAM_OPTION = '@orc_team'
 /** Holds the pane until the agent starts in it, so that options are set first and no output is missed. */
 const PLACEHOLDER = ['sleep', '2000000000']
 
-/** Places panes: a fixed number per window, tiled, with the agent's name above each. */
-async function placePane(server: TmuxServer, panesPerWindow: number): Promise<PlacedPane> {
+/** Returns the id of a new pane: a fixed number per window, tiled, with the agent's name above each. */
+async function placePane(server: TmuxServer, panesPerWindow: number): Promise<string> {
   const windows = await server.run([
     ...['list-windows', '-t', IN_SESSION, '-F', `#{window_id} #{window_panes} #{${TEAM_OPTION}}`],
   ])
@@ -108,13 +103,13 @@ async function placePane(server: TmuxServer, panesPerWindow: number): Promise<Pl
   return openWindow(server)
 }
 
-async function splitWindow(server: TmuxServer, window: string): Promise<PlacedPane | undefined> {
+async function splitWindow(server: TmuxServer, window: string): Promise<string | undefined> {
   try {
     const blocks = await server.run(
       ['split-window', '-d', '-t', window, '-P', '-F', '#{pane_id}', ...PLACEHOLDER],
       ['select-layout', '-t', window, 'tiled'],
     )
-    return { window, pane: blocks[0]!.lines[0]! }
+    return blocks[0]!.lines[0]!
   } catch (error) {
     // A person's terminal is too small for one more pane.
     if (error instanceof TmuxRefused) return undefined
@@ -122,7 +117,7 @@ async function splitWindow(server: TmuxServer, window: string): Promise<PlacedPa
   }
 }
 
-async function openWindow(server: TmuxServer): Promise<PlacedPane> {
+async function openWindow(server: TmuxServer): Promise<string> {
   const blocks = await server.run([
     ...['new-window', '-d', '-t', IN_SESSION, '-n', 'agents', '-P', '-F', '#{window_id} #{pane_id}'],
     ...PLACEHOLDER,
@@ -137,5 +132,5 @@ async function openWindow(server: TmuxServer): Promise<PlacedPane> {
     set('automatic-rename', 'off'),
     set('allow-rename', 'off'),
   )
-  return { window, pane }
+  return pane
 }

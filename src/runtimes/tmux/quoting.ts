@@ -28,8 +28,8 @@ export function withoutTimeFormats(text: string): string {
 }
 
 /** Quotes one word of a shell command. Newlines are allowed. */
-export function quoteForShell(pressId: string): string {
-  return `'${pressId.replaceAll("'", `'\\''`)}'`
+export function quoteForShell(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`
 }
 
 /**

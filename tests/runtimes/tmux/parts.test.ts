@@ -61,12 +61,12 @@ describe('control-mode output of tmux', () => {
   })
 })
 
-const pressId = fc.string({ unit: 'binary' }).filter((text) => !/[\0\ud800-\udfff]/.test(text))
+const word = fc.string({ unit: 'binary' }).filter((text) => !/[\0\ud800-\udfff]/.test(text))
 
 describe('quoting', () => {
   it('gives a shell exactly the same words', () => {
     fc.assert(
-      fc.property(pressId, (text) => {
+      fc.property(word, (text) => {
         const said = execFileSync('sh', ['-c', `printf %s ${quoteForShell(text)}`], { encoding: 'utf8' })
         expect(said).toBe(text)
       }),
@@ -143,7 +143,7 @@ describe('the launch file', () => {
   it.each(shells)('hands on every value as it is (%s)', async (shell) => {
     const name = fc.stringMatching(/^V[A-Za-z0-9_]{0,10}$/)
     await fc.assert(
-      fc.asyncProperty(fc.dictionary(name, pressId, { maxKeys: 30 }), async (env) => {
+      fc.asyncProperty(fc.dictionary(name, word, { maxKeys: 30 }), async (env) => {
         expect(await environmentBy(shell, env)).toMatchObject(env)
       }),
       { numRuns: 10 },

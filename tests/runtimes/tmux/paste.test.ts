@@ -195,10 +195,10 @@ describe('between the paste and Enter', () => {
   })
 
   /** A pane whose connection is cut off at commands that hold the word: before tmux has them, or after it did them. */
-  function cutOffAt(pressId: string, times: number, when: 'before' | 'after') {
+  function cutOffAt(word: string, times: number, when: 'before' | 'after') {
     let left = times
     const run: TmuxServer['run'] = async (...commands) => {
-      const isCut = commands.flat().some((part) => part.includes(pressId)) && left-- > 0
+      const isCut = commands.flat().some((part) => part.includes(word)) && left-- > 0
       const blocks = isCut && when === 'before' ? [] : await server.run(...commands)
       if (isCut) throw new ControlLost('cut off')
       return blocks
@@ -256,8 +256,8 @@ describe('after Enter', () => {
 
   it('text that is still there is submitted when the program is idle again', async () => {
     let isDeaf = true
-    const withoutEnter = (pressId: string) =>
-      isDeaf ? pressId.replace(/send-keys -t (\S+) Enter/, 'set-option -p -t $1 @swallowed Enter') : pressId
+    const withoutEnter = (word: string) =>
+      isDeaf ? word.replace(/send-keys -t (\S+) Enter/, 'set-option -p -t $1 @swallowed Enter') : word
     const run: TmuxServer['run'] = (...commands) =>
       server.run(...commands.map((words) => words.map(withoutEnter)))
     const deaf = open(pane.id, { server: Object.create(server, { run: { value: run } }) })
