@@ -111,11 +111,11 @@ interface Agent {
   readonly options: AgentDeliveryOptions
   readonly turns: Turns
   /** Created when the agent first speaks: most of a team is silent most of the time. */
-  hearing: { output: RecentOutput; listener: Listener; responses: PendingResponses } | undefined
-  session: Session | undefined
+  hearing?: { output: RecentOutput; listener: Listener; responses: PendingResponses } | undefined
+  session?: Session | undefined
   isClosed: boolean
-  turnBegan: number | undefined
-  lastState: SessionState | undefined
+  turnBegan?: number | undefined
+  lastState?: SessionState | undefined
   lastWords: string
   utterances: number
   /** Failed commands in a row, since the agent last got a message. */
@@ -127,12 +127,12 @@ interface Agent {
   /** Whether an ordinary message began the current turn. */
   isTurnOrdinary: boolean
   /** The hand-over that began the current turn, if it was still going on then. */
-  begunBy: Promise<unknown> | undefined
-  noticedAt: number | undefined
-  cancelLabel: (() => void) | undefined
-  saving: { value: unknown; saved: Promise<void> } | undefined
-  interrupts: Interrupts | undefined
-  urgent: UrgentInterrupts | undefined
+  begunBy?: Promise<unknown> | undefined
+  noticedAt?: number | undefined
+  cancelLabel?: (() => void) | undefined
+  saving?: { value: unknown; saved: Promise<void> } | undefined
+  interrupts?: Interrupts | undefined
+  urgent?: UrgentInterrupts | undefined
 }
 
 export function createAgentDelivery(options: AgentDeliveryOptions): AgentDelivery {
@@ -153,11 +153,7 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
   const agent: Agent = {
     options,
     turns,
-    hearing: undefined,
-    session: undefined,
     isClosed: false,
-    turnBegan: undefined,
-    lastState: undefined,
     lastWords: '',
     utterances: 0,
     mistakes: 0,
@@ -165,12 +161,6 @@ export function createAgentDelivery(options: AgentDeliveryOptions): AgentDeliver
     isInTurn: false,
     isSeen: false,
     isTurnOrdinary: false,
-    begunBy: undefined,
-    noticedAt: undefined,
-    cancelLabel: undefined,
-    saving: undefined,
-    interrupts: undefined,
-    urgent: undefined,
   }
 
   const detach = options.mailboxes.attach(options.name, {

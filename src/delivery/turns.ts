@@ -71,15 +71,15 @@ const CHECK_EARLIER_EVERY_MS = 500
 /** State of one agent's hand-over. The functions below share it, so that an idle agent costs no closures. */
 interface HandOver extends Omit<TurnsOptions, 'deliver'> {
   readonly messagesPerTurn: number
-  session: Session | undefined
+  session?: Session | undefined
   /** Already `written` by the transaction that stored them, and not handed over yet. */
   reserved: Mail[]
-  current: { ids: readonly string[]; cancel: AbortController; done: Promise<unknown> } | undefined
+  current?: { ids: readonly string[]; cancel: AbortController; done: Promise<unknown> } | undefined
   /** The current turn up to its record in the store; never rejects. */
-  turn: Promise<unknown> | undefined
+  turn?: Promise<unknown> | undefined
   handedOverAt: number
   isUrgent: boolean
-  obstacle: string | undefined
+  obstacle?: string | undefined
   refusedUntil: number
   /** Refusals in a row since the session last changed. */
   refusals: number
@@ -91,7 +91,7 @@ interface HandOver extends Omit<TurnsOptions, 'deliver'> {
   /** `look` was called since the last round. */
   isWanted: boolean
   isClosed: boolean
-  nextLook: { at: number; cancel(): void } | undefined
+  nextLook?: { at: number; cancel(): void } | undefined
   /** Uncertain messages by key; the value says whether the store knows that they are. */
   readonly uncertain: Map<number, boolean>
   /** Responses in a turn whose messages are uncertain. They are settled together with those messages. */
@@ -103,13 +103,9 @@ export function createTurns({ deliver, ...options }: TurnsOptions) {
   const own: HandOver = {
     ...options,
     messagesPerTurn: deliver === 'single' ? 1 : TURN_LIMITS.messages,
-    session: undefined,
     reserved: [],
-    current: undefined,
-    turn: undefined,
     handedOverAt: Number.NEGATIVE_INFINITY,
     isUrgent: false,
-    obstacle: undefined,
     refusedUntil: 0,
     refusals: 0,
     unresolvedChecks: 0,
@@ -117,7 +113,6 @@ export function createTurns({ deliver, ...options }: TurnsOptions) {
     isRunning: false,
     isWanted: false,
     isClosed: false,
-    nextLook: undefined,
     uncertain: new Map(),
     unproven: [],
     lastMove: Promise.resolve(),

@@ -25,9 +25,8 @@ export const ClaudeHookEvent = z.discriminatedUnion('hook_event_name', [
   }),
   z.looseObject({ hook_event_name: z.literal('UserPromptSubmit'), ...common, prompt: z.string() }),
   z.looseObject({ hook_event_name: z.literal('PermissionRequest'), ...common, ...tool }),
-  z.looseObject({ hook_event_name: z.literal('PostToolUse'), ...common, ...tool, tool_use_id: z.string() }),
   z.looseObject({
-    hook_event_name: z.literal('PostToolUseFailure'),
+    hook_event_name: z.literal(['PostToolUse', 'PostToolUseFailure']),
     ...common,
     ...tool,
     tool_use_id: z.string(),
@@ -44,7 +43,7 @@ export const ClaudeHookEvent = z.discriminatedUnion('hook_event_name', [
     error: z.string().catch('unknown'),
     last_assistant_message: z.string().optional(),
   }),
-  z.looseObject({ hook_event_name: z.literal('SessionEnd'), ...common, reason: z.string().catch('unknown') }),
+  z.looseObject({ hook_event_name: z.literal('SessionEnd'), ...common }),
 ])
 export type ClaudeHookEvent = z.output<typeof ClaudeHookEvent>
 export type ClaudeHookEventOf<T extends ClaudeHookEvent['hook_event_name']> = Extract<

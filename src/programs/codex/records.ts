@@ -17,7 +17,6 @@ export const Thread = z.object({
   path: z.string().nullish(),
   /** Seconds. */
   createdAt: z.number(),
-  updatedAt: z.number(),
 })
 export type Thread = z.output<typeof Thread>
 
@@ -30,18 +29,14 @@ export const Item = z.looseObject({
 export type Item = z.output<typeof Item>
 
 export const UserMessage = z.object({
-  id: z.string(),
   clientId: z.string().nullish(),
   content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
 })
 
-export const AgentMessage = z.object({ id: z.string(), text: z.string() })
+export const AgentMessage = z.object({ text: z.string() })
 
 export const CommandExecution = z.object({
-  id: z.string(),
-  command: z.string(),
   source: z.string(),
-  status: z.string(),
   /** The terminal it runs in. */
   processId: z.string().nullish(),
 })

@@ -20,7 +20,7 @@ export const GeminiHookEvent = z.discriminatedUnion('hook_event_name', [
     /** For `resume`, the named transcript is never used. */
     source: z.enum(['startup', 'resume', 'clear']),
   }),
-  z.object({ ...common, hook_event_name: z.literal('SessionEnd'), reason: z.string() }),
+  z.object({ ...common, hook_event_name: z.literal('SessionEnd') }),
   z.object({ ...common, hook_event_name: z.literal('BeforeAgent'), prompt: z.string() }),
   z.object({ ...common, hook_event_name: z.literal('AfterAgent') }),
   z.object({ ...common, ...toolUse, hook_event_name: z.literal('BeforeTool') }),
@@ -28,7 +28,6 @@ export const GeminiHookEvent = z.discriminatedUnion('hook_event_name', [
   z.object({
     ...common,
     hook_event_name: z.literal('Notification'),
-    notification_type: z.string(),
     message: z.string(),
     details: z.record(z.string(), z.unknown()).default({}),
   }),
