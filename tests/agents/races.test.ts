@@ -193,23 +193,6 @@ describe('starting and stopping one agent', () => {
     expect(engine.tokens.authenticate(token)).toBeUndefined()
   })
 
-  it('gives an agent that is spawned while it ends a valid token', async () => {
-    const gate = Promise.withResolvers<void>()
-    const tokens: string[] = []
-    await open(
-      TEAM,
-      slowToEnd(gate.promise, async (agent) => tokens.push((await agent.credentials()).token)),
-    )
-    await order('terminate_agent')
-    await settle()
-    expect(await order('spawn_agent')).toMatchObject({ status: 'ok' })
-    await settle()
-    gate.resolve()
-    await settle()
-    expect(tokens.map((token) => engine.tokens.authenticate(token) !== undefined)).toEqual([false, true])
-    expect(await session()).toBe('initializing')
-  })
-
   it('leaves an agent stopped that is stopped during a reset', async () => {
     const gate = Promise.withResolvers<void>()
     await open(

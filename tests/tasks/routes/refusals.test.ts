@@ -261,25 +261,6 @@ describe('a delegation', () => {
       { kind: 'escalation' },
     ])
   })
-
-  it('that a rule holds is not performed after its stored action was changed (C9)', async () => {
-    await open({
-      rules: { preset: 'tree', ask: [{ from: 'Master', to: 'Worker', reason: 'people want to know' }] },
-    })
-    const held = await say('Master', 'delegate', { to: 'Worker', task: 'Sweep the floor' })
-    expect(held).toMatchObject({ status: 202, json: { status: 'held' } })
-    const id = held.json.request_id
-    const forged = JSON.stringify({ type: 'delegate', fields: { to: 'Worker', task: 'Sell the house' } })
-    await service.engine.store.write((tx) => tx.run('UPDATE human_requests SET action = ?', [forged]))
-    const verdict = (decision: string) =>
-      service.call('POST', `/api/v1/human-requests/${id}/verdict`, { body: { decision } })
-    const approved = await verdict('approve')
-    expect(approved.status).toBeGreaterThanOrEqual(400)
-    expect(approved.json.message).toContain('changed since it was requested')
-    expect((await service.get('/api/v1/tasks?state=all')).json.tasks).toEqual([])
-    expect((await verdict('reject')).status).toBe(200)
-    expect((await service.mailOf('Master')).at(-1)!.title).toContain('rejected')
-  })
 })
 
 describe('a cancellation', () => {
