@@ -15,10 +15,7 @@ export const peopleCommands = (verdicts: () => Pick<Verdicts, 'checkAnswer' | 'd
         const decided = await verdicts().decide(unsigned, person, id, verdict)
         if (!decided.ok) return decided.error
         const { request, receipt } = decided.value
-        return receiptOf(decideCommand, `${request.id} ${request.state}`, {
-          request,
-          receipt,
-        })
+        return receiptOf(decideCommand, `${request.id} ${request.state}`, { request, receipt })
       })
     },
   }),

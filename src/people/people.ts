@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto'
+import type { z } from 'zod'
 import { ORCHESTRATOR } from '../base/agent.ts'
 import { formatId } from '../base/ids.ts'
-import type { Receipt } from '../protocol/receipt.ts'
 import type { Approval } from '../rules/rule.ts'
 import type { MaybePromise, Reader, Store, Tx } from '../store/store.ts'
 import { clearTimer, setTimer, type Timers } from '../store/timers.ts'
 import type { QuestionKind } from '../tasks/task.ts'
-import type { HumanRequest } from './api.ts'
-import type { AnswerForm, HumanDecision, HumanRequestKind, HumanRequestState } from './human-request.ts'
+import type { decideCommand } from './api.ts'
+import type { AnswerForm, HumanRequestKind, HumanRequestState } from './human-request.ts'
 
 export interface HumanRequestRow {
   id: number
@@ -357,20 +357,7 @@ export interface RequestForm extends AnswerForm {
 }
 
 /** A person's decision on a request. */
-export interface HumanVerdict {
-  decision: HumanDecision
-  /** The answer, or a comment. */
-  comment?: string | undefined
-  /** With `modify`: changed fields of the held command; null removes one. */
-  fields?: Readonly<Record<string, unknown>> | undefined
-  /** Hash of the action that the person saw, or its first characters: no other action is approved. */
-  hash?: string | undefined
-  /** Accepts the answer even if a model objects. */
-  insist?: boolean | undefined
-}
+export type HumanVerdict = Omit<z.output<typeof decideCommand.fields>, 'id'>
 
-export interface Decided {
-  request: HumanRequest
-  /** The receipt of the held command, if it was executed. */
-  receipt?: Receipt
-}
+/** `receipt`: of the held command, if it was executed. */
+export type Decided = z.output<typeof decideCommand.details>

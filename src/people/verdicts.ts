@@ -114,7 +114,7 @@ export function createVerdicts(options: VerdictsOptions) {
     const work: VerdictContext = { tx: signedBy(unsigned, person.name), unsigned, row, person, verdict }
     const receipt = await DECIDE[decision](work)
     const [request] = await viewRequests(unsigned, [(await findHumanRequest(unsigned, row.id))!], person)
-    return { ok: true, value: { request: request!, ...(receipt === undefined ? {} : { receipt }) } }
+    return { ok: true, value: { request: request!, receipt } }
   }
 
   const DECIDE: Record<HumanDecision, (work: VerdictContext) => Promise<Receipt | undefined>> = {
