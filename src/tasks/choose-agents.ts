@@ -10,12 +10,6 @@ import { FENCE_RULE, fence } from '../llm/fence-untrusted-text.ts'
 import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../llm/llm.ts'
 import { decideDelegation } from './commands/delegate.ts'
 
-export interface TeamQuestion {
-  question: string
-  /** The agent that answers. Default: chosen. */
-  agent?: string
-}
-
 /** The agent that answers, and the agents that it may need (S2.14). */
 export interface Choice {
   root: string
@@ -38,12 +32,13 @@ const MAX_UNKNOWN = 20
 const ADVICE =
   'Do it alone if you can. Delegate only to agents that you need, and report the whole answer when you have it.'
 
+/** `named`: the agent that answers. */
 export async function chooseAgents(
   team: Team,
-  { agent }: TeamQuestion,
+  named: string | undefined,
   select: SelectAgents,
 ): Promise<Choice> {
-  const { root, selected: forRoot } = await chooseRoot(team, agent, select)
+  const { root, selected: forRoot } = await chooseRoot(team, named, select)
   const reachable = reachableAgents(team, root)
   const selected = await select(reachable.map(candidateOf))
   const failure = selected.failure ?? forRoot?.failure

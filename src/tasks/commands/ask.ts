@@ -3,14 +3,13 @@ import type { OwnCall, UsageTracker } from '../../agents/usage-and-limits.ts'
 import { OPERATOR, ORCHESTRATOR } from '../../base/agent.ts'
 import { AppError } from '../../base/errors.ts'
 import { redactedExcerpt } from '../../base/excerpt.ts'
-import type { Result } from '../../base/result.ts'
 import { type Handler, type HandlerContext, receiptOf } from '../../commands/commands.ts'
 import { unknownAgent } from '../../commands/identity.ts'
-import { type Team, tooLong } from '../../commands/team.ts'
+import { tooLong } from '../../commands/team.ts'
 import type { Models } from '../../llm/llm.ts'
 import type { Receipt } from '../../protocol/receipt.ts'
 import { askCommand } from '../api.ts'
-import { type Choice, chooseAgents, selectAgents, type TeamQuestion } from '../choose-agents.ts'
+import { type Choice, chooseAgents, selectAgents } from '../choose-agents.ts'
 import { refusalError } from '../core/refusal.ts'
 import type { Tasks } from '../tasks.ts'
 
@@ -30,12 +29,13 @@ export function askHandler({ tasks, models, usageTracker, redact, closing }: Ask
   /** Stores choice, task and key in one transaction: a repetition finds all of them or none. */
   async function delegate(
     { tx, team }: HandlerContext,
-    { question }: TeamQuestion,
+    question: string,
     choice: Choice,
-  ): Promise<Result<{ task: string; receipt: Receipt }>> {
+    call: OwnCall | undefined,
+  ): Promise<Receipt | AppError> {
     const { context, rootWhy, failure, ...chosen } = choice
     const root = team.resolve(chosen.root)
-    if (root === undefined) return { ok: false, error: unknownAgent(team, chosen.root) }
+    if (root === undefined) return unknownAgent(team, chosen.root)
     const delegated = await tasks.delegate(tx, {
       delegator: OPERATOR,
       agent: root,
@@ -44,8 +44,9 @@ export function askHandler({ tasks, models, usageTracker, redact, closing }: Ask
       requiresResponse: true,
       checks: [],
     })
-    if (!delegated.ok) return { ok: false, error: refusalError(delegated.error) }
+    if (!delegated.ok) return refusalError(delegated.error)
     const { id } = delegated.value
+    tx.afterCommit(() => call?.about(id))
     const why = redactedExcerpt(redact, chosen.why)
     tx.audit({
       type: 'task.selected',
@@ -65,17 +66,7 @@ export function askHandler({ tasks, models, usageTracker, redact, closing }: Ask
         ...(failure === undefined ? {} : { failure }),
       },
     })
-    const details = { task_id: id, ...chosen, root }
-    const receipt = receiptOf(askCommand, `${id}: ${root} answers`, details)
-    return { ok: true, value: { task: id, receipt } }
-  }
-
-  /** Without a model, or beyond the spending limit, agents are chosen by keywords. */
-  function choose(team: Team, asked: TeamQuestion, call: OwnCall | undefined): Promise<Choice> {
-    const model = call === undefined ? undefined : team.config.tasks.selector
-    return chooseAgents(team, asked, (available) =>
-      selectAgents(models, model, { task: asked.question, available }, { signal: closing, ...call }),
-    )
+    return receiptOf(askCommand, `${id}: ${root} answers`, { task_id: id, ...chosen, root })
   }
 
   return {
@@ -85,17 +76,15 @@ export function askHandler({ tasks, models, usageTracker, redact, closing }: Ask
       }
       const large = tooLong(team, 'question', question)
       if (large !== undefined) return large
-      const asked = { question, ...(agent === undefined ? {} : { agent }) }
-      const call = team.config.tasks.selector === undefined ? undefined : usageTracker.ownCall('select')
-      const choice = await choose(team, asked, call)
+      const { selector } = team.config.tasks
+      // Without a model, or beyond the spending limit, agents are chosen by keywords.
+      const call = selector === undefined ? undefined : usageTracker.ownCall('select')
+      const model = call === undefined ? undefined : selector
+      const choice = await chooseAgents(team, agent, (available) =>
+        selectAgents(models, model, { task: question, available }, { signal: closing, ...call }),
+      )
       if (closing.aborted) throw stopping()
-      return await commit(async (context) => {
-        const delegated = await delegate(context, asked, choice)
-        if (!delegated.ok) return delegated.error
-        const { task, receipt } = delegated.value
-        context.tx.afterCommit(() => call?.about(task))
-        return receipt
-      })
+      return await commit((context) => delegate(context, question, choice, call))
     },
   }
 }
