@@ -1,4 +1,5 @@
 import { ORCHESTRATOR, type Principal } from '../base/agent.ts'
+import { redactedExcerpt } from '../base/excerpt.ts'
 import { formatId } from '../base/ids.ts'
 import type { HandlerContext } from '../commands/commands.ts'
 import { saidBy } from '../commands/identity.ts'
@@ -181,7 +182,7 @@ export function describe(
 ): string {
   const { to, title, content, action, target } = command.fields as Record<string, string | undefined>
   if (definition.type === 'send_message') {
-    return `send ${to} the message "${redact((title ?? content ?? '').slice(0, 8192)).slice(0, 80)}"`
+    return `send ${to} the message "${redactedExcerpt(redact, title ?? content ?? '', 80)}"`
   }
   if (definition.type === 'request_action') return `${VERBS[action as keyof typeof VERBS]} ${target}`
   return definition.summary.charAt(0).toLowerCase() + definition.summary.slice(1)

@@ -90,30 +90,16 @@ export const ON_DUE: Record<TaskTimer, TaskEvent> = {
 }
 
 /**
- * Senders that an event is accepted from. `in_charge`: the delegator, a person or the service. `keeper`: a person or
- * the service. `engine`: the service itself, without a `by`. `judge`: the agent that judges the task's claims (the
- * service for a model), or a person. `addressee`: checked by the handler.
+ * Senders that an event with a `by` is accepted from; the others come from the service itself. `delegator`: or a person.
+ * `judge`: the agent that judges the task's claims (the service for a model), or a person. `handler`: the handler checks.
  */
-type EventAuthor =
-  | 'worker'
-  | 'delegator'
-  | 'addressee'
-  | 'person'
-  | 'in_charge'
-  | 'keeper'
-  | 'judge'
-  | 'engine'
+type EventSender = 'worker' | 'delegator' | 'person' | 'judge' | 'handler'
 
-export const EVENT_AUTHORS: Record<TaskEventType, EventAuthor> = {
-  delegated: 'engine',
+export const EVENT_SENDERS: Record<Extract<TaskEvent, By>['type'], EventSender> = {
   acknowledged: 'worker',
   started: 'worker',
-  ack_timed_out: 'engine',
-  retry_due: 'engine',
-  deadline_passed: 'engine',
   worker_exited: 'worker',
   worker_unreachable: 'worker',
-  interrupted: 'engine',
   child_delegated: 'worker',
   query_asked: 'worker',
   user_asked: 'worker',
@@ -121,30 +107,20 @@ export const EVENT_AUTHORS: Record<TaskEventType, EventAuthor> = {
   extension_requested: 'worker',
   reported: 'worker',
   turn_ended: 'worker',
-  answered: 'addressee',
-  // The service reports an expiry, a person gives a verdict: the handler checks which.
-  approval_decided: 'engine',
+  answered: 'handler',
+  approval_decided: 'handler',
   extension_granted: 'delegator',
   extension_refused: 'delegator',
-  question_expired: 'engine',
-  wait_timed_out: 'engine',
   followed_up: 'delegator',
   settled: 'delegator',
-  cancelled: 'in_charge',
+  cancelled: 'delegator',
   taken_over: 'person',
-  held: 'keeper',
-  released: 'keeper',
-  validation_began: 'engine',
-  checks_passed: 'engine',
-  checks_failed: 'engine',
+  held: 'person',
+  released: 'person',
   judged: 'judge',
   review_taken: 'judge',
   review_turn_ended: 'judge',
   review_lost: 'judge',
-  validation_gave_up: 'engine',
-  validation_timed_out: 'engine',
-  child_changed: 'engine',
-  parent_ended: 'engine',
 }
 
 export function senderOf(event: TaskEvent): string | undefined {

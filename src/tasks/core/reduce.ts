@@ -4,10 +4,9 @@ import { DEFAULT_TASK_TIMEOUT_MS, INITIAL_FIELDS, isEnd, type LiveState, type Ta
 import { DEFAULT_MAX_ATTEMPTS, deliveryHandlers } from './attempts.ts'
 import { decisionHandlers, notifyChildren, notifyRelatives, relativeHandlers } from './decisions.ts'
 import {
-  EVENT_AUTHORS,
+  EVENT_SENDERS,
   ON_DUE,
   pendingEffects,
-  senderOf,
   type TaskEffect,
   type TaskEvent,
   type TaskEventType,
@@ -113,28 +112,23 @@ function handle<E extends Exclude<TaskEvent, { type: 'held' | 'released' }>>(
 }
 
 function refuseSender(task: Task, event: TaskEvent): RefusedEvent | undefined {
-  const by = senderOf(event)
-  switch (EVENT_AUTHORS[event.type]) {
+  if (!('by' in event)) return undefined
+  const { by } = event
+  const sender = EVENT_SENDERS[event.type]
+  // A person may send all but the worker's events.
+  if (by === OPERATOR && sender !== 'worker') return undefined
+  switch (sender) {
     case 'worker':
       if (by === workerOf(task)) return undefined
       return refuse('NOT_YOURS', `${task.id} is the task of ${workerOf(task)}`)
     case 'delegator':
-      if (by === task.delegator || by === OPERATOR) return undefined
+      if (by === task.delegator) return undefined
       return refuse('NOT_YOURS', `${task.id} was delegated by ${task.delegator}`)
-    case 'in_charge':
-      if (by === task.delegator || by === OPERATOR || by === ORCHESTRATOR) return undefined
-      return refuse('NOT_YOURS', `${task.id} was delegated by ${task.delegator}`)
-    case 'keeper':
-      if (by === OPERATOR || by === ORCHESTRATOR) return undefined
-      return refuse('NOT_YOURS', `Only a person can do that to ${task.id}`)
     case 'person':
-      if (by === OPERATOR) return undefined
       return refuse('NOT_A_PERSON', `Only a person can do that to ${task.id}`)
     case 'judge':
-      if (by === judgeOf(task) || by === OPERATOR) return undefined
-      return refuse('NOT_YOURS', `You are not the judge of ${task.id}`)
-    case 'addressee':
-    case 'engine':
+      return by === judgeOf(task) ? undefined : refuse('NOT_YOURS', `You are not the judge of ${task.id}`)
+    case 'handler':
       return undefined
   }
 }

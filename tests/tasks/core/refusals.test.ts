@@ -46,7 +46,7 @@ describe('an event from the wrong sender', () => {
     ['a follow-up by a brother', { type: 'followed_up', by: 'bob', text: 'do mine' }, 'NOT_YOURS'],
     ['a verdict of its own', { type: 'settled', by: 'ada', as: 'completed', reason: 'done' }, 'NOT_YOURS'],
     ['a take-over by an agent', { type: 'taken_over', by: 'lead' }, 'NOT_A_PERSON'],
-    ['a hold by an agent', { type: 'held', by: 'lead', reason: 'wait' }, 'NOT_YOURS'],
+    ['a hold by an agent', { type: 'held', by: 'lead', reason: 'wait' }, 'NOT_A_PERSON'],
   ])('%s is refused (C3)', (_, event, code) => {
     expectRefusal(begin(), 'task_2', event, code)
   })
