@@ -63,8 +63,8 @@ interface SendEntry {
 /** A running agent: `delivery/agent-delivery.ts`. */
 export interface MailReceiver {
   /**
-   * What an idle agent would take now; undefined if it isn't ready. Lets the transaction that stores a message hand it
-   * out as well, which saves a commit. Must not change anything: the transaction may be rolled back and run again.
+   * The claim of an idle agent; undefined if it isn't ready. Lets the transaction that stores a message hand it out as
+   * well, which saves a commit. Must not change anything: the transaction may be rolled back and run again.
    */
   readyFor(): TurnClaim | undefined
   /** Messages that were handed out for `readyFor`, after the commit. */

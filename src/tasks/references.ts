@@ -184,7 +184,7 @@ export async function saidBefore(
   return row?.ref
 }
 
-/** What senders gave this id to, newest first. */
+/** The messages and tasks that senders gave this id, newest first. */
 export async function rememberedIds(reader: Reader, name: string): Promise<string[]> {
   const rows = await reader.all<{ ref: string }>(
     'SELECT ref FROM said_ids WHERE name = ? ORDER BY at DESC LIMIT 20',

@@ -45,8 +45,8 @@ describe('an agent', () => {
   })
 
   it.each([
-    ['leaves its own reason on record', false, 'Worker is exited: it exited with 3'],
-    ['and had been stopped is told to be stopped', true, 'Worker is exited'],
+    ['is recorded with its own reason', false, 'Worker is exited: it exited with 3'],
+    ['is recorded as stopped if a person stopped it', true, 'Worker is exited'],
   ])('that ends while it is being started %s', async (_, isStopped, told) => {
     await open()
     await stage.engine.sessions.stop('Worker')

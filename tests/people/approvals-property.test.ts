@@ -32,7 +32,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ what: fc.constantFrom('crash', 'tamper', 'forge') }) },
 )
 
-/** What must become of the request, in the simplest words there are for it. */
+/** The expected outcome of the request, modelled as simply as possible. */
 function createOracle() {
   let isOpen = true
   let content = 'asked'
@@ -40,7 +40,7 @@ function createOracle() {
   let changedBy = ''
   let isDamaged = false
   let hours = 0
-  /** By what was approved. */
+  /** The approvers, by the content that they approved. */
   let approvals = new Map<string, Set<string>>()
   let carriedOut: string | undefined
   const end = () => {
@@ -68,7 +68,7 @@ function createOracle() {
       } else if ('who' in one && APPROVERS.includes(one.who)) {
         if (one.what === 'reject') end()
         else if (isDamaged) return
-        // What another has changed must have been seen, and these changes say nothing of that.
+        // Without a hash, a person cannot change an action that somebody else has changed.
         else if (one.what === 'modify' && isChanged && changedBy !== one.who) return
         else if (one.what === 'modify' && one.to !== content) {
           content = one.to
@@ -143,7 +143,7 @@ describe('under any order of verdicts, timers and crashes (C9)', () => {
           const expected = oracle.carriedOut()
           expect(arrived).toEqual(expected === undefined ? [] : [expected])
           await engine.clock.advance(100 * HOUR)
-          // In the end the asker knows what became of it.
+          // In the end the asker knows the outcome.
           const told = (await engine.mailOf('Worker')).filter(({ title }) => title.startsWith('req_1 '))
           expect(told).toHaveLength(1)
           expect(await engine.mailOf('Master')).toHaveLength(arrived.length)
