@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { reasonOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import { deliverReport } from '../workspaces/outbox.ts'
 import {
   readStatus,
   type StatusWatch,
@@ -24,8 +25,6 @@ interface AttemptsOptions {
   clock: Clock
   log: Log
   workers: WorkerKinds
-  /** Writes the outputs of an agent that reports by a command instead of files. */
-  deliver(workspace: string, report: string): Promise<void>
   /** Ends the processes that earlier attempts left running. Throws if that fails. */
   endEarlier(run: string, node: string, attempt: number): Promise<void>
   /** Sends people a notice. */
@@ -41,7 +40,7 @@ interface LiveAttempt {
 const PROGRESS_MS = 500
 
 /** Follows the live attempts through their workers and their status.json. Each one ends with exactly one `exited` event. */
-export function createAttempts({ clock, log, workers, deliver, endEarlier, inform }: AttemptsOptions) {
+export function createAttempts({ clock, log, workers, endEarlier, inform }: AttemptsOptions) {
   const live = new Map<string, LiveAttempt>()
   let closed = false
   let isFrozen = false
@@ -175,7 +174,7 @@ export function createAttempts({ clock, log, workers, deliver, endEarlier, infor
   let reporting: Promise<unknown> = Promise.resolve()
   function report(workspace: string, how: 'completed' | 'failed', why: string): Promise<void> {
     const done = reporting.then(async () => {
-      if (how === 'completed') await deliver(workspace, why)
+      if (how === 'completed') await deliverReport(workspace, why)
       if (readState(workspace) === 'pending') updateStatus(workspace, { state: 'running', started: now() })
       const error = how === 'failed' ? { error: { type: 'reported', message: why } } : {}
       updateStatus(workspace, { state: how, completed: now(), ...error })

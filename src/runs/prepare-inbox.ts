@@ -9,7 +9,9 @@ import {
   createWorkspace,
   type InboxManifest,
   isWithin,
+  nameProblems,
   type OutputsWanted,
+  PROTOCOL_FILES,
   type ProblemCode,
   prepareInbox,
   renewSkill,
@@ -33,9 +35,6 @@ interface Prepared {
   readonly event: RunEvent
   readonly record?: NodeRecord
 }
-
-/** Orchub writes these files from the agent's definition, which the hash covers already. */
-const OWN_FILES: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
 
 /** A retry may not meet these problems again. */
 const TRANSIENT: ReadonlySet<ProblemCode> = new Set([
@@ -64,7 +63,7 @@ export async function prepareNode(
   const workspace = workspaceOf(driver.runFolder, node)
   /** `record`: a worktree that was created before the failure must still be stored. */
   const failed = (problems: readonly WorkspaceProblem[], record: NodeRecord = {}): Prepared => {
-    const why = problemText(problems)
+    const why = nameProblems(problems)
     const recoverable = problems.every(({ code }) => TRANSIENT.has(code))
     return { event: { type: 'copy_failed', node, preparation, why, recoverable }, record }
   }
@@ -93,7 +92,8 @@ export async function prepareNode(
   const { manifest, leftOut } = prepared.value
   const inbox = JSON.stringify(manifest)
   for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
-  const files = manifest.inputs.filter(({ path }) => !OWN_FILES.has(path))
+  // Orchub writes these files from the agent's definition, which the hash covers already.
+  const files = manifest.inputs.filter(({ path }) => !PROTOCOL_FILES.has(path))
   const inputsHash = hashInputs({ agent, files, missing })
   const outputsHash = hasPreviousResult ? await hashOutbox(workspace, signal) : null
   return {
@@ -103,12 +103,6 @@ export async function prepareNode(
 }
 
 export const PROBLEMS_SHOWN = 5
-
-export function problemText(problems: readonly WorkspaceProblem[]): string {
-  const shown = problems.slice(0, PROBLEMS_SHOWN).map(({ message }) => message)
-  const more = problems.length - shown.length
-  return shown.join('; ') + (more > 0 ? `; and ${more} more` : '')
-}
 
 /** Title of the instructions. */
 function titleOf({ name, instructions: { objective } }: PlanAgent): string {

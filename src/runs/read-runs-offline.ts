@@ -8,7 +8,7 @@ import { htmlReport, markdownReport, reportOf } from './report.ts'
 import { findAsked } from './requests.ts'
 import { isRunOpen } from './run.ts'
 import { endOfRun, runEventOf, wireRun, wireWholeRun } from './run-view.ts'
-import { daemonOfRun, listStoredRuns, noSuchRun, seeStoredRun } from './store.ts'
+import { daemonOfRun, noSuchRun, runIds, seeStoredRun } from './store.ts'
 
 export interface StoredRuns {
   list(query: z.input<typeof RUN_ROUTES.runs.query>): Promise<z.output<typeof RUN_ROUTES.runs.answer>>
@@ -36,7 +36,8 @@ export function readStoredRuns(reader: Reader, now: () => number): StoredRuns {
         throw new AppError('INVALID_REQUEST', `${path.join('.')}: ${message}`)
       }
       const { state, limit } = read.data
-      return { runs: (await listStoredRuns(reader, state, limit)).map((seen) => wireRun(seen, now())) }
+      const seen = await Promise.all((await runIds(reader, state, limit)).map(named))
+      return { runs: seen.map((one) => wireRun(one, now())) }
     },
 
     async show(id) {

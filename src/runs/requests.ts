@@ -70,12 +70,10 @@ export function createRunRequests(cut: RedactedExcerpt) {
       const data = { kind: row.kind, run_id: run, node }
       await withdrawHumanRequest(tx, row, { why: cut(row.question, 1000), data })
     },
-
-    /** Finds the request for a question. */
-    find: findAsked,
   }
 }
 
+/** Finds the request for a question. */
 export function findAsked(reader: Reader, asked: AskedByRun): Promise<HumanRequestRow | undefined> {
   return findRunRequest(reader, contextOf(asked))
 }

@@ -13,7 +13,7 @@ import { pendingEffects } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import type { RunEffects } from './effects.ts'
 import { endUnwanted, type RunMarks } from './processes.ts'
-import { decisionEvent, type RunRequests } from './requests.ts'
+import { decisionEvent, findAsked } from './requests.ts'
 import type { Run } from './run.ts'
 import type { RunMessages } from './run-messages.ts'
 import { type NodeRecord, openRunIds, type RunFacts, seeStoredRun } from './store.ts'
@@ -26,14 +26,13 @@ interface ResumeOptions {
   drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver
   temporaryAgents: Pick<TemporaryAgents, 'restore'>
   marks: RunMarks
-  requests: RunRequests
   mail: Pick<RunMessages, 'follow'>
   effects: Pick<RunEffects, 'perform'>
   isHalted(): boolean
 }
 
 export function createResumeAfterRestart(options: ResumeOptions) {
-  const { store, log, drivers, drive, temporaryAgents, marks, requests, mail, effects, isHalted } = options
+  const { store, log, drivers, drive, temporaryAgents, marks, mail, effects, isHalted } = options
   let leftovers: ReadonlyMap<string, readonly ProcessFacts[]> = new Map()
   let hasBegun = false
 
@@ -70,7 +69,7 @@ export function createResumeAfterRestart(options: ResumeOptions) {
   async function applyStoredAnswers(driver: Driver) {
     for (const { name, state, asks } of driver.run.nodes.values()) {
       if (state !== 'asking') continue
-      const row = await requests.find(store, { run: driver.id, node: name, ask: asks })
+      const row = await findAsked(store, { run: driver.id, node: name, ask: asks })
       if (row?.state !== 'answered') continue
       driver.tell(decisionEvent(row, row.comment ?? '', row.decided_by ?? ''))
     }

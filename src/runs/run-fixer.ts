@@ -12,12 +12,13 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
-import { collectOutbox } from '../workspaces/outbox.ts'
+import { collectOutbox, deliverReport } from '../workspaces/outbox.ts'
 import { watchStatus } from '../workspaces/status.ts'
 import {
   collectCorrections,
   createWorkspace,
   ERROR_REPORT,
+  nameProblems,
   prepareInbox,
   removeFolder,
 } from '../workspaces/workspaces.ts'
@@ -25,7 +26,7 @@ import { isPending, type Keyed, type OutsideEffect, type RunEvent } from './core
 import type { Driver } from './driver.ts'
 import { DEFAULTS } from './plan/validate-plan.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
-import { outputsFrom, type PrepareOptions, problemText } from './prepare-inbox.ts'
+import { outputsFrom, type PrepareOptions } from './prepare-inbox.ts'
 import { correctionsOf, exitOf, FIXED, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'
 import type { FollowWork, Worker, WorkerKinds, WorkOrder } from './workers/worker.ts'
 
@@ -34,7 +35,6 @@ type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
 interface FixerRunnerOptions {
   clock: Clock
   workers: WorkerKinds
-  deliver(workspace: string, report: string): Promise<void>
   withheldFrom: PrepareOptions['withheldFrom']
 }
 
@@ -42,7 +42,7 @@ interface FixerRunnerOptions {
 type FixFailure = string | undefined
 
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and corrects them. */
-export function createFixerRunner({ clock, workers, deliver, withheldFrom }: FixerRunnerOptions) {
+export function createFixerRunner({ clock, workers, withheldFrom }: FixerRunnerOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
   let isFrozen = false
 
@@ -59,7 +59,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
     const follow = existsSync(workspace) ? await kind.find(order) : undefined
     if (follow === undefined) {
       const made = await prepare(driver, fixer, effect, workspace, withheldFrom, signal)
-      if (!made.ok) return done(false, problemText(made.error))
+      if (!made.ok) return done(false, nameProblems(made.error))
       // Cancelled while its inbox was filled.
       if (!isPending(driver.run, effect)) return done(false, 'it was stopped')
     }
@@ -70,7 +70,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
       ...{ runFolder: driver.runFolder, name: FIXED, agent: node },
       ...{ workspace, isCorrected, signal },
     })
-    if (!taken.ok) return done(false, problemText(taken.error))
+    if (!taken.ok) return done(false, nameProblems(taken.error))
     driver.note(node, `its inputs were corrected: ${taken.value.slice(0, 10).join(', ')}`)
     return done(true, '')
   }
@@ -125,7 +125,7 @@ export function createFixerRunner({ clock, workers, deliver, withheldFrom }: Fix
           state = how
           reason = why
           // Only outbox/inputs/ counts, so a failure to write the report is ignored.
-          if (how === 'completed') delivered = deliver(order.workspace, why).catch(() => {})
+          if (how === 'completed') delivered = deliverReport(order.workspace, why).catch(() => {})
           void delivered.then(() => worker?.stop(true))
         },
         ended({ code, why }) {

@@ -19,7 +19,6 @@ import type { HumanRequestRow } from '../people/people.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Timers } from '../store/timers.ts'
-import { deliverReport } from '../workspaces/outbox.ts'
 import { cancelRun, resumeRun, sendToRun, startRun } from './api.ts'
 import { createAttempts, orderOf } from './attempts.ts'
 import { pendingEffects } from './core/events-and-effects.ts'
@@ -27,7 +26,7 @@ import { createDriver, type Driver, type DriverOptions } from './driver.ts'
 import { createRunEffects } from './effects.ts'
 import { withheldFrom } from './prepare-inbox.ts'
 import { createRunMarks, endEarlier, sweepRun } from './processes.ts'
-import { askedByRun, createRunRequests, decisionEvent } from './requests.ts'
+import { askedByRun, createRunRequests, decisionEvent, findAsked } from './requests.ts'
 import { createResumeAfterRestart } from './resume-after-restart.ts'
 import type { Run } from './run.ts'
 import { createFixerRunner } from './run-fixer.ts'
@@ -119,11 +118,11 @@ export function createRuns(options: RunsOptions): Runs {
     program: members,
   }
   const attempts = createAttempts({
-    ...{ clock, log, workers, deliver: deliverReport, inform },
+    ...{ clock, log, workers, inform },
     endEarlier: (run, node, attempt) => endEarlier(run, node, attempt, marks),
   })
   const withheld = (driver: Driver) => withheldFrom(driver, team().config)
-  const fixing = createFixerRunner({ clock, workers, deliver: deliverReport, withheldFrom: withheld })
+  const fixing = createFixerRunner({ clock, workers, withheldFrom: withheld })
   const validate = createOutputValidator({ ...options, marks })
   const effects = createRunEffects({
     ...{ log, clock, attempts, fixing, validate, now, marks },
@@ -207,7 +206,7 @@ export function createRuns(options: RunsOptions): Runs {
   })
 
   const restart = createResumeAfterRestart({
-    ...{ store, log, drivers, drive, marks, requests, mail, effects, isHalted },
+    ...{ store, log, drivers, drive, marks, mail, effects, isHalted },
     temporaryAgents: options.temporaryAgents,
   })
 
@@ -251,7 +250,7 @@ export function createRuns(options: RunsOptions): Runs {
     async requestOf(run, node, ask) {
       // The request is stored with the question, so wait for that write.
       await drivers.get(run)?.settled()
-      return await requests.find(store, { run, node, ask })
+      return await findAsked(store, { run, node, ask })
     },
     async send(id, message, by) {
       await mustFind(id)

@@ -260,15 +260,6 @@ export async function seeStoredRun(reader: Reader, id: string): Promise<StoredRu
   return { ...facts, run, records, record: (node) => records.get(node) ?? {} }
 }
 
-export async function listStoredRuns(
-  reader: Reader,
-  which: 'open' | 'all',
-  limit: number,
-): Promise<SeenRun[]> {
-  const seen = await Promise.all((await runIds(reader, which, limit)).map((id) => seeStoredRun(reader, id)))
-  return seen.filter((one) => one !== undefined)
-}
-
 export function noSuchRun(id: string): AppError {
   return new AppError('NOT_FOUND', `There is no run ${id.slice(0, 100)}`, {
     hint: 'Run `orc run list` to see the runs.',

@@ -15,19 +15,12 @@ import { findingsText, resultOf, runCheck } from '../tasks/validation/checks.ts'
 import { findJudge, judgeReport } from '../tasks/validation/judge.ts'
 import { collectOutbox, findShortcomings, type Outbox } from '../workspaces/outbox.ts'
 import { readStatus } from '../workspaces/status.ts'
-import { checkInbox, formatInstructions } from '../workspaces/workspaces.ts'
+import { checkInbox, formatInstructions, nameProblems } from '../workspaces/workspaces.ts'
 import { summarizeBranch } from '../workspaces/worktree/worktree.ts'
 import type { Keyed, OutsideEffect, RunEvent, RunEventOf } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import type { PlanAgent } from './plan.ts'
-import {
-  hashOutputs,
-  madeOutputs,
-  manifestIn,
-  PROBLEMS_SHOWN,
-  problemText,
-  worktreeOf,
-} from './prepare-inbox.ts'
+import { hashOutputs, madeOutputs, manifestIn, PROBLEMS_SHOWN, worktreeOf } from './prepare-inbox.ts'
 import type { RunMarks } from './processes.ts'
 import type { RunEvidence } from './run.ts'
 import { workspaceOf } from './run-folder.ts'
@@ -78,7 +71,7 @@ export function createOutputValidator(options: OutputValidatorOptions) {
     if (worktree !== undefined) {
       const summed = await summarizeBranch(worktree)
       if (!summed.ok) {
-        found('outputs', 'failed', problemText(summed.error))
+        found('outputs', 'failed', nameProblems(summed.error))
         return refused()
       }
       for (const note of summed.value.notes.slice(0, PROBLEMS_SHOWN)) driver.note(node, note)
@@ -203,9 +196,9 @@ async function collectValid(
     // Find oversized outputs before any check runs.
     sizeCounts: true,
   })
-  if (!collected.ok) return { ok: false, error: problemText(collected.error) }
+  if (!collected.ok) return { ok: false, error: nameProblems(collected.error) }
   const short = findShortcomings(collected.value, { outputs: agent.outputs })
-  if (short.length > 0) return { ok: false, error: problemText(short) }
+  if (short.length > 0) return { ok: false, error: nameProblems(short) }
   return collected
 }
 
@@ -222,7 +215,7 @@ async function whatChanged(
 ): Promise<string | undefined> {
   if (manifest === undefined) return undefined
   const checked = await checkInbox(workspace, manifest, { signal })
-  if (!checked.ok) return problemText(checked.error)
+  if (!checked.ok) return nameProblems(checked.error)
   if (checked.value.length === 0) return undefined
   const shown = checked.value.slice(0, PROBLEMS_SHOWN).map(({ path, change }) => `${path} (${change})`)
   return `it changed its inbox, which is read-only: ${shown.join(', ')}`

@@ -1,10 +1,9 @@
 import { join } from 'node:path'
 import { type Clock, sleep, unlessAborted } from '../base/clock.ts'
 import { keepOutbox } from '../workspaces/outbox.ts'
-import { removeFolder, replaceFiles, type WorkspaceResult } from '../workspaces/workspaces.ts'
+import { removeFolder, replaceFiles } from '../workspaces/workspaces.ts'
 import { DISK_FULL, type Driver } from './driver.ts'
 import { htmlReport, markdownReport, reportOf } from './report.ts'
-import type { NodeResult } from './run.ts'
 import { outputsOf, workspaceOf } from './run-folder.ts'
 
 interface ReportFault {
@@ -22,38 +21,19 @@ const FULL = `${DISK_FULL}: its outputs and its report wait for free space`
 
 /** Copies the outputs of all completed agents to `_outputs`, and writes the report as Markdown and HTML. Idempotent. */
 export function createReportWriter(clock: Clock) {
-  /** Undefined: copied, or there are no outputs. */
+  /** Undefined: copied, or there are no outputs. Adds references to files that are too large to copy (C21). */
   async function collect(
     driver: Driver,
     name: string,
-    references: Map<string, readonly object[]>,
+    references: object[],
     signal: AbortSignal,
   ): Promise<ReportFault | undefined> {
     const { state, result } = driver.run.nodes.get(name)!
     if (state !== 'completed' || result === null) return undefined
-    const other: string[] = []
-    const copied = await copyFromOutbox(driver, name, result, references, other, signal)
-    if (copied.ok && other.length === 0) return undefined
-    if (copied.ok) {
-      const shown = other.sort().slice(0, 10).join(', ')
-      return noteFault(driver, name, `_outputs/${name} differs from the validated outputs: ${shown}`)
-    }
-    const { code, message } = copied.error[0]!
-    if (code !== 'disk_full') return noteFault(driver, name, `its outputs are not in _outputs: ${message}`)
-    return { isFull: true, text: message }
-  }
-
-  /** Adds paths that differ from the validated outputs to `other`. */
-  async function copyFromOutbox(
-    driver: Driver,
-    name: string,
-    result: NodeResult,
-    references: Map<string, readonly object[]>,
-    other: string[],
-    signal: AbortSignal,
-  ): Promise<WorkspaceResult<unknown>> {
     const workspace = workspaceOf(driver.runFolder, name)
-    const missing = new Map(result.outputs.map(({ path, sha256 }) => [path, sha256]))
+    const validated = new Map(result.outputs.map((output) => [output.path.slice('outbox/'.length), output]))
+    const missing = new Set(validated.keys())
+    const differing: string[] = []
     const large: object[] = []
     const copied = await keepOutbox(
       workspace,
@@ -61,25 +41,26 @@ export function createReportWriter(clock: Clock) {
       {
         signal,
         copied(path, sha256) {
-          if (missing.get(`outbox/${path}`) !== sha256) other.push(path)
-          missing.delete(`outbox/${path}`)
+          missing.delete(path)
+          if (validated.get(path)?.sha256 !== sha256) differing.push(path)
         },
         stays(path) {
-          missing.delete(`outbox/${path}`)
-          const made = result.outputs.find((one) => one.path === `outbox/${path}`)
-          large.push({
-            path: join(workspace, 'outbox', path),
-            size: made?.bytes,
-            sha256: made?.sha256,
-            instead_of: `${name}/${path}`,
-          })
+          missing.delete(path)
+          const { bytes: size, sha256 } = validated.get(path) ?? {}
+          large.push({ path: join(workspace, 'outbox', path), size, sha256, instead_of: `${name}/${path}` })
         },
       },
     )
-    if (!copied.ok) return copied
-    if (large.length > 0) references.set(name, large)
-    other.push(...[...missing.keys()].map((path) => path.slice('outbox/'.length)))
-    return copied
+    if (!copied.ok) {
+      const { code, message } = copied.error[0]!
+      if (code === 'disk_full') return { isFull: true, text: message }
+      return noteFault(driver, name, `its outputs are not in _outputs: ${message}`)
+    }
+    references.push(...large)
+    differing.push(...missing)
+    if (differing.length === 0) return undefined
+    const shown = differing.sort().slice(0, 10).join(', ')
+    return noteFault(driver, name, `_outputs/${name} differs from the validated outputs: ${shown}`)
   }
 
   /** Retries while the disk is full, and reports that to people. */
@@ -108,7 +89,7 @@ export function createReportWriter(clock: Clock) {
   ): Promise<Unconsolidated> {
     const { run, runFolder } = driver
     const unconsolidated: Record<string, string> = {}
-    const references = new Map<string, readonly object[]>()
+    const references: object[] = []
     await removeFolder(outputsOf(runFolder), signal)
     for (const name of run.nodes.keys()) {
       const fault = await untilItFits(driver, signal, () => collect(driver, name, references, signal))
@@ -116,8 +97,7 @@ export function createReportWriter(clock: Clock) {
     }
     const report = reportOf({ ...run, head: { ...run.head, unconsolidated } }, now)
     const files = { 'report.md': markdownReport(report), 'report.html': htmlReport(report) }
-    const large = [...references.values()].flat()
-    const fault = await untilItFits(driver, signal, () => writeFiles(runFolder, large, files))
+    const fault = await untilItFits(driver, signal, () => writeFiles(runFolder, references, files))
     if (fault !== undefined) throw new Error(fault.text)
     return unconsolidated
   }

@@ -1,4 +1,5 @@
 import { mkdirSync, renameSync } from 'node:fs'
+import { PROTOCOL_FILES } from './inbox.ts'
 import { copyFiles, namesOf } from './outbox.ts'
 import { attempt, refuse, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
 import { type Directory, lookAt, mustOpen, openDirectory, openFolder, openPart } from './safe-fs/directory.ts'
@@ -17,13 +18,6 @@ interface CorrectionsWanted {
   readonly isCorrected: boolean
   readonly signal: AbortSignal
 }
-
-/** Orchub writes these files anew each time, so a fixer cannot replace them. */
-const PROTOCOL_FILES: ReadonlySet<string> = new Set([
-  'instructions.md',
-  'dependencies.json',
-  'references.json',
-])
 
 /** The folder in the fixer's outbox that holds corrected inputs; everything beside it is the fixer's report. */
 const CORRECTED = 'inputs'

@@ -8,6 +8,7 @@ import { basename, dirname, join, relative, sep } from 'node:path'
 import { formatBytes } from '../base/bytes.ts'
 import type { PlanInstructions } from '../runs/plan.ts'
 import { DEFAULT_LIMITS, type FileLimits } from './limits.ts'
+import { namesOf } from './outbox.ts'
 import {
   attempt,
   errnoOf,
@@ -185,9 +186,8 @@ export function prepareInbox(wanted: InboxWanted): Promise<WorkspaceResult<Prepa
       const options = { patterns: patterns.value, limits, signal, hardLinks: 'inside' as const }
       const { files, leftOut, unmatched } = await selectFiles(outbox, options)
       if (unmatched.length > 0) {
-        const why = leftOut.slice(0, 3).map(({ message }) => `; ${message}`)
         const patterns = unmatched.map(showName).join(', ')
-        refuse('missing', `${agent}/outbox`, `has nothing that matches ${patterns}${why.join('')}`)
+        refuse('missing', `${agent}/outbox`, `has nothing that matches ${patterns}${namesOf(leftOut)}`)
       }
       const real = join(realpathSync(workspace), 'outbox')
       const known = validated && new Map(validated.map(({ path, sha256 }) => [path, sha256]))
@@ -220,6 +220,12 @@ function splitTarget(path: string): string[] {
 const DRAFT = '.inbox.'
 const MAX_LEFTOVERS = 1000
 const REFERENCES = 'references.json'
+/** Orchub writes these files anew for each attempt, so nobody else provides them. */
+export const PROTOCOL_FILES: ReadonlySet<string> = new Set([
+  'instructions.md',
+  'dependencies.json',
+  REFERENCES,
+])
 /** Why a rename refuses: the target is a folder with content, or not a folder at all. */
 const OCCUPIED: ReadonlySet<string | undefined> = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR'])
 

@@ -3,7 +3,15 @@ import { closeSync, mkdirSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { formatBytes } from '../base/bytes.ts'
 import { DEFAULT_LIMITS, type FileLimits, TEXT_BYTES } from './limits.ts'
-import { attempt, named, problem, refuse, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
+import {
+  attempt,
+  named,
+  nameProblems,
+  problem,
+  refuse,
+  type WorkspaceProblem,
+  type WorkspaceResult,
+} from './problem.ts'
 import {
   type Directory,
   mustOpen,
@@ -59,7 +67,6 @@ export interface Outbox {
 const SUMMARY = 'summary.md'
 export const ERROR_REPORT = 'error_report.md'
 const PARTIAL = 'partial/'
-const MAX_NAMED = 3
 /** S4.7, S4.8, S4.11. */
 const REPORTS = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
 
@@ -228,9 +235,7 @@ export function findShortcomings(
 
 /** Lists omitted entries, because one of them may be the missing file. */
 export function namesOf(leftOut: readonly WorkspaceProblem[]): string {
-  const more = leftOut.length - MAX_NAMED
-  const named = leftOut.slice(0, MAX_NAMED).map(({ message }) => `; ${message}`)
-  return named.join('') + (more > 0 ? `; and ${more} more` : '')
+  return leftOut.length === 0 ? '' : `; ${nameProblems(leftOut, 3)}`
 }
 
 function whyLeftOut({ leftOut }: Outbox, name: string): string {

@@ -110,10 +110,9 @@ export async function named<T>(path: string, work: () => Promise<T> | T): Promis
   }
 }
 
-const MAX_NAMED = 10
-
 /** Joins the first problems into one line for people. */
-export function nameProblems(problems: readonly WorkspaceProblem[]): string {
-  const named = problems.slice(0, MAX_NAMED).map(({ message }) => message)
-  return [...named, ...(problems.length > named.length ? ['and more'] : [])].join('; ')
+export function nameProblems(problems: readonly WorkspaceProblem[], most = 5): string {
+  const named = problems.slice(0, most).map(({ message }) => message)
+  const more = problems.length - named.length
+  return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
 }

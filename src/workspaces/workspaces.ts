@@ -27,10 +27,16 @@ import { formatSkill } from './skill-and-instructions.ts'
 import { firstStatus, resetStatus, STATUS_FILE } from './status.ts'
 
 export { collectCorrections } from './corrections.ts'
-export { checkInbox, type InboxManifest, type OutputsWanted, prepareInbox } from './inbox.ts'
+export {
+  checkInbox,
+  type InboxManifest,
+  type OutputsWanted,
+  PROTOCOL_FILES,
+  prepareInbox,
+} from './inbox.ts'
 export { readInbox, readInboxTexts } from './inbox-text.ts'
 export { ERROR_REPORT } from './outbox.ts'
-export type { ProblemCode, WorkspaceProblem, WorkspaceResult } from './problem.ts'
+export { nameProblems, type ProblemCode, type WorkspaceProblem, type WorkspaceResult } from './problem.ts'
 export { type FilePart, readFilePart } from './safe-fs/files.ts'
 export { removeFolder } from './safe-fs/remove-tree.ts'
 export { isWithin, type Withheld } from './safe-fs/select-files.ts'

@@ -63,7 +63,7 @@ async function beginAnew(meanwhile: (nodes: Map<string, object>) => void = () =>
       return { stop() {}, freeze() {}, close: async () => {} }
     },
   }
-  const options = { clock, log, workers: { command: worker }, deliver: async () => {}, inform() {} }
+  const options = { clock, log, workers: { command: worker }, inform() {} }
   const attempts = createAttempts(options as unknown as Parameters<typeof createAttempts>[0])
   const key = 'run_1/one/start/1'
   const effect = { type: 'start_attempt' as const, key, node: 'one', attempt: 1, before: null }
