@@ -10,9 +10,10 @@ import {
   type Run,
   type RunCost,
   type RunOutcome,
+  sumCosts,
 } from './run.ts'
 
-export interface AgentReport {
+interface AgentReport {
   readonly name: string
   readonly state: NodeState
   readonly cached: boolean
@@ -70,7 +71,7 @@ export function reportOf(run: Run, now: number): RunReport {
     begunAt,
     elapsedMs: (head.endedAt ?? now) - begunAt,
     workedMs: agents.reduce((sum, { workedMs }) => sum + workedMs, 0),
-    spent: sumOf(agents.map(({ spent }) => spent)),
+    spent: sumCosts(agents.map(({ spent }) => spent)),
     agents,
     criticalPath: criticalPath(graph, (name) => took.get(name)!),
     graph,
@@ -93,7 +94,7 @@ function agentReport({ head, nodes, graph }: Run, name: string, begunAt: number,
     workedMs: here.reduce((sum, { orderedAt }, index) => sum + ends[index]! - orderedAt, 0),
     attempts: here,
     attemptsInAll: attempts.length,
-    spent: sumOf(here.flatMap(({ spent }) => (spent === null ? [] : [spent]))),
+    spent: sumCosts(here.flatMap(({ spent }) => (spent === null ? [] : [spent]))),
     summary: result?.summary ?? '',
     outputs: result?.outputs ?? [],
     unconsolidated: unconsolidatedIn(head, name),
@@ -103,18 +104,6 @@ function agentReport({ head, nodes, graph }: Run, name: string, begunAt: number,
 /** Own properties only: an agent may be called `constructor`. */
 function unconsolidatedIn({ unconsolidated = {} }: Run['head'], name: string): string {
   return Object.hasOwn(unconsolidated, name) ? unconsolidated[name]! : ''
-}
-
-/** Skips unknown costs; the sum is null if all are unknown. */
-function sumOf(all: readonly RunCost[]): RunCost {
-  return all.reduce(
-    (sum, { inputTokens, outputTokens, cost }) => ({
-      inputTokens: sum.inputTokens + inputTokens,
-      outputTokens: sum.outputTokens + outputTokens,
-      cost: cost === null ? sum.cost : (sum.cost ?? 0) + cost,
-    }),
-    { inputTokens: 0, outputTokens: 0, cost: null },
-  )
 }
 
 const SUMMARY_CHARACTERS = 8000
@@ -408,7 +397,7 @@ function box(name: string, state: NodeState, { x, y }: BoxPosition): string {
   ].join('')
 }
 
-export const OUTCOME_TEXT: Record<RunOutcome, string> = {
+const OUTCOME_TEXT: Record<RunOutcome, string> = {
   completed: 'Every agent completed its work.',
   partial: 'Some agents were skipped; the others completed their work.',
   failed: 'Some agents failed.',

@@ -1,7 +1,15 @@
 import type { z } from 'zod'
 import type { ReadEntry } from '../audit/store.ts'
 import type { RUN_ROUTES, RunUpdate } from './api.ts'
-import { isRunOpen, isSettled, type NodeState, type RunCost, type RunHead, type RunNode } from './run.ts'
+import {
+  isRunOpen,
+  isSettled,
+  type NodeState,
+  type RunCost,
+  type RunHead,
+  type RunNode,
+  sumCosts,
+} from './run.ts'
 import { reportFile, workspaceOf } from './run-folder.ts'
 import type { SeenRun } from './store.ts'
 
@@ -140,67 +148,26 @@ function waitsFor(
 
 function spentIn(all: readonly RunCost[]): WireNode['spent'] {
   if (all.length === 0) return undefined
-  const priced = all.flatMap(({ cost }) => (cost === null ? [] : [cost]))
-  return {
-    input_tokens: all.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
-    output_tokens: all.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
-    ...(priced.length === 0 ? {} : { cost: priced.reduce((sum, cost) => sum + cost, 0) }),
-  }
+  const { inputTokens, outputTokens, cost } = sumCosts(all)
+  return { input_tokens: inputTokens, output_tokens: outputTokens, ...(cost === null ? {} : { cost }) }
 }
 
 type WireEventOf<T extends RunUpdate['type']> = Extract<RunUpdate, { type: T }>
 
-interface RunEntryData
-  extends Partial<Omit<WireEventOf<'node'>, 'type' | 'seq' | 'at'>>,
-    Partial<Pick<WireEventOf<'progress'>, 'step' | 'done' | 'total'>>,
-    Partial<Pick<WireEventOf<'asked'>, 'request_id' | 'awaits'>>,
-    Partial<Pick<WireEventOf<'begun'>, 'round' | 'agents'>> {
-  run_id?: string
+/** Audit entries that become events of their own type, with the fields that the events take from their data. */
+const EVENTS: Record<string, readonly [type: RunUpdate['type'], ...fields: string[]]> = {
+  'run.begun': ['begun', 'round', 'agents'],
+  'run.node': ['node', 'node', 'state', 'attempt', 'cached', 'reason'],
+  'run.progress': ['progress', 'node', 'attempt', 'step', 'done', 'total'],
+  'human.asked': ['asked', 'node', 'request_id', 'awaits'],
 }
 
 /** Converts an audit entry about a run into an event. The engine wrote its data. */
-export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunUpdate {
-  const data = (said ?? {}) as RunEntryData
-  const about = { seq, at, run_id: data.run_id!, text }
-  const { node } = data
-  switch (type) {
-    case 'run.begun':
-      return { type: 'begun', ...about, round: data.round!, agents: data.agents! }
-    case 'run.node': {
-      const { state, attempt, cached, reason } = data
-      return {
-        type: 'node',
-        ...about,
-        node: node!,
-        state: state!,
-        attempt: attempt!,
-        ...(cached === undefined ? {} : { cached }),
-        ...(reason === undefined ? {} : { reason }),
-      }
-    }
-    case 'run.progress': {
-      const { attempt, step, done, total } = data
-      return {
-        type: 'progress',
-        ...about,
-        node: node!,
-        attempt: attempt!,
-        step: step!,
-        done: done!,
-        total: total!,
-      }
-    }
-    case 'human.asked':
-      return {
-        type: 'asked',
-        ...about,
-        node: node!,
-        request_id: data.request_id!,
-        awaits: data.awaits ?? true,
-      }
-    default:
-      return { type: 'note', ...about, ...(node === undefined ? {} : { node }) }
-  }
+export function runEventOf({ seq, at, type: entry, text, data }: ReadEntry): RunUpdate {
+  const [type, ...fields] = EVENTS[entry] ?? ['note', 'node']
+  const said: Record<string, unknown> = { awaits: true, ...data }
+  const taken = fields.filter((field) => said[field] !== undefined).map((field) => [field, said[field]])
+  return { type, seq, at, run_id: said.run_id, text, ...Object.fromEntries(taken) } as RunUpdate
 }
 
 /** An event that is not stored. */

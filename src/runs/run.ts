@@ -174,6 +174,18 @@ export function isSettled(state: NodeState): state is SettledState {
   return SETTLED.has(state)
 }
 
+/** Skips unknown costs; the sum is null if all are unknown. */
+export function sumCosts(all: readonly RunCost[]): RunCost {
+  return all.reduce(
+    (sum, { inputTokens, outputTokens, cost }) => ({
+      inputTokens: sum.inputTokens + inputTokens,
+      outputTokens: sum.outputTokens + outputTokens,
+      cost: cost === null ? sum.cost : (sum.cost ?? 0) + cost,
+    }),
+    { inputTokens: 0, outputTokens: 0, cost: null },
+  )
+}
+
 /** Returns an empty text if no spending is known. */
 export function formatSpent({ cost, inputTokens, outputTokens }: RunCost): string {
   const tokens = inputTokens + outputTokens
