@@ -244,10 +244,9 @@ describe('a model', () => {
   it('judges by the success criteria if the plan names it (C22)', async () => {
     const { models } = answering({ completed: false, reason: 'it does not rhyme' })
     team = await openRunTeam({ models, config })
-    const id = await team.start(
+    const seen = await team.run(
       `agents: { poet: { command: "${MADE} x > outbox/x", judge: fast, success_criteria: It rhymes., retries: 0 } }`,
     )
-    const seen = await team.ended(id)
     expect(seen.run.nodes.get('poet')!.reason).toContain('it does not rhyme')
   })
 })

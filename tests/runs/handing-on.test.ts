@@ -61,11 +61,10 @@ it('refuses an output that was changed while the service was down', async () => 
 it('stores the hashes of inputs, and not their content', async () => {
   team = await openRunTeam()
   team.write('secret.txt', 'a secret of the person')
-  const id = await team.start(`
+  await team.run(`
 agents:
   one: { command: "${MADE} 1 > outbox/out.txt", inputs: [{ path: secret.txt, to: inbox/secret.txt }] }
 `)
-  await team.ended(id)
   const [row] = await team.store.all<{ inbox: string }>('SELECT inbox FROM run_agents')
   const { inputs } = JSON.parse(row!.inbox)
   expect(inputs.map((input: object) => Object.keys(input).sort())).toEqual([

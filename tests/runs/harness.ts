@@ -40,6 +40,18 @@ function withRuns(engine: Awaited<ReturnType<typeof openTestEngine>>) {
     }
     throw new Error('it never came to that')
   }
+  async function start(plan: string, more: { concurrency?: number } = {}): Promise<string> {
+    const order = { plan, folder, ...more }
+    return (await send<{ run_id: string }>(engine, OPERATOR, 'start_run', order)).run_id
+  }
+  /** Until its report is written. */
+  async function ended(id: string, ms = 50): Promise<SeenRun> {
+    return await until(async () => {
+      const seen = await see(id)
+      const { outcome, reportPending } = seen.run.head
+      return outcome !== null && !reportPending ? seen : undefined
+    }, ms)
+  }
   return {
     ...engine,
     plans: folder,
@@ -51,27 +63,15 @@ function withRuns(engine: Awaited<ReturnType<typeof openTestEngine>>) {
       writeFileSync(file, text, { mode })
       return file
     },
-    async start(plan: string, more: { concurrency?: number } = {}) {
-      const { run_id } = await send<{ run_id: string }>(engine, OPERATOR, 'start_run', {
-        plan,
-        folder,
-        ...more,
-      })
-      return run_id
-    },
+    start,
+    ended,
+    /** Starts a run, and waits until it has ended. */
+    run: async (plan: string) => await ended(await start(plan)),
     async resume(id: string, plan?: string) {
       return await send<{ run_id: string; round: number; resumed: boolean }>(engine, OPERATOR, 'resume_run', {
         id,
         ...(plan === undefined ? {} : { plan }),
       })
-    },
-    /** Until its report is written. */
-    async ended(id: string, ms = 50): Promise<SeenRun> {
-      return await until(async () => {
-        const seen = await see(id)
-        const { outcome, reportPending } = seen.run.head
-        return outcome !== null && !reportPending ? seen : undefined
-      }, ms)
     },
     async node(id: string, name: string): Promise<RunNode> {
       return (await see(id)).run.nodes.get(name)!

@@ -11,11 +11,14 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { decide } from '../harness/engine.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
 
 let team: RunTeam
+beforeEach(async () => {
+  team = await openRunTeam()
+})
 afterEach(() => team.close())
 
 const SUMMARY = 'echo Made what was asked for. > outbox/summary.md'
@@ -35,7 +38,6 @@ agents:
 
 describe('an outbox', () => {
   it('full of traps gives the next agent only plain files, and none from outside (C21)', async () => {
-    team = await openRunTeam()
     const secret = team.write('secret.txt', 'the secret')
     const { id, seen } = await run(
       [
@@ -60,14 +62,12 @@ describe('an outbox', () => {
   })
 
   it('with too many files is an error with their number, and is not truncated', async () => {
-    team = await openRunTeam()
     const { maker } = await run(`${SUMMARY}; cd outbox; seq 10001 | xargs touch`)
     expect(maker.state).toBe('failed')
     expect(maker.reason).toMatch(/more than 10,?000 files/)
   })
 
   it('with a file that is too large to read is an error with the sizes, before anything is read', async () => {
-    team = await openRunTeam()
     const checks = 'retries: 0, checks: [{ name: looks, command: "touch ../../../checked" }]'
     for (const more of ['retries: 0', checks]) {
       const { maker } = await run(`${SUMMARY}; truncate -s 8T outbox/big; echo x > outbox/x`, more)
@@ -84,13 +84,11 @@ describe('an outbox', () => {
   })
 
   it('with only a link leads to an error that names the link', async () => {
-    team = await openRunTeam()
     const { maker } = await run(`${SUMMARY}; ln -s ../workspace/result.txt outbox/result.txt`)
     expect(maker.reason).toMatch(/holds no deliverable.*; outbox\/result\.txt is a symbolic link/)
   })
 
   it('with a sparse file over the limit hands it on by reference, without a copy', async () => {
-    team = await openRunTeam()
     const { id, seen } = await run(`${SUMMARY}; truncate -s 256M outbox/big.bin`)
     expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
     const { references } = JSON.parse(team.file(id, 'next', 'inbox', 'references.json'))
@@ -112,7 +110,6 @@ describe('an outbox', () => {
 
 describe('an agent that', () => {
   it('replaces its outbox by a link, or removes it, has delivered nothing', async () => {
-    team = await openRunTeam()
     mkdirSync(join(team.plans, 'elsewhere'))
     writeFileSync(join(team.plans, 'elsewhere', 'summary.md'), 'The secret of others.')
     const linked = await run(`rm -r outbox; ln -s ${team.plans}/elsewhere outbox`)
@@ -123,7 +120,6 @@ describe('an agent that', () => {
   })
 
   it('removed its outbox has a new one for its next attempt', async () => {
-    team = await openRunTeam()
     const { maker } = await run(
       `test -e ../../../once || { touch ../../../once; rm -r outbox inbox; exit 1; }; ${SUMMARY}; echo x > outbox/x`,
       'retries: 1',
@@ -132,7 +128,6 @@ describe('an agent that', () => {
   })
 
   it('writes a status.json over the limit is not read, and its report does not count (C23)', async () => {
-    team = await openRunTeam()
     const { maker } = await run(
       `${SUMMARY}; echo x > outbox/x; { printf '{"state": "completed", "x": "'; head -c 11000000 /dev/zero | tr '\\0' x; printf '"}'; } > status.json`,
     )
@@ -141,13 +136,11 @@ describe('an agent that', () => {
   })
 
   it('kills itself without a report and an exit code is noticed', async () => {
-    team = await openRunTeam()
     const { maker } = await run('kill -9 $$')
     expect(maker.reason).toMatch(/137|SIGKILL/)
   })
 
   it('prints shows life; one that neither prints nor writes status.json stalls', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents:
   loud: { command: "while ! test -e ../../../enough; do echo still here; sleep 0.01; done; ${MADE} x > outbox/x", stall_timeout: 1m, timeout: 2h, retries: 0 }
@@ -181,7 +174,6 @@ agents:
 `
 
   it('blocks nobody if an agent replaces it by a pipe', async () => {
-    team = await openRunTeam()
     const seen = await team.ended(await team.start(logged('mkfifo ../_logs/other.1.log')))
     expect(statesOf(seen)).toEqual({
       planter: 'completed',
@@ -196,7 +188,6 @@ agents:
     ['the log', 'ln -s ../../../victim.txt ../_logs/other.1.log'],
     ['the exit code', 'ln -s ../../../victim.txt ../_logs/other.1.exit'],
   ])('is not written through a link that replaces %s', async (_, plant) => {
-    team = await openRunTeam()
     team.write('victim.txt', 'as it was')
     const seen = await team.ended(await team.start(logged(plant)))
     expect(statesOf(seen)).toEqual({
@@ -211,7 +202,6 @@ agents:
 
 describe('beside the workspaces, an agent', () => {
   it.each(['ln -s $PWD/../../../victim.txt', 'mkfifo'])('cannot redirect the report (%s)', async (plant) => {
-    team = await openRunTeam()
     const victim = team.write('victim.txt', 'the victim')
     const plants = ['report.md.tmp', 'report.html.tmp', 'report.md', 'report.html']
     const { id, seen } = await run(
@@ -224,7 +214,6 @@ describe('beside the workspaces, an agent', () => {
   })
 
   it('cannot add to the outputs of others or redirect them', async () => {
-    team = await openRunTeam()
     const victim = team.write('victim/kept.txt', 'the victim')
     // Once the outputs of the first are there, if they are gathered ahead, and before those of the last are.
     const plant = `for i in $(seq 50); do test -e ../_outputs/one/summary.md && break; sleep 0.02; done; mkdir -p ../_outputs/two
@@ -256,7 +245,6 @@ agents:
   ])(
     'cannot correct the inputs of another agent unless somebody reported a correction (%s)',
     async (_, plant) => {
-      team = await openRunTeam()
       team.write('victim/f', 'the victim')
       const { id, seen } = await run(`mkdir -p ../_fixed; ${plant}; ${SUMMARY}; echo x > outbox/x`)
       expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
@@ -266,7 +254,6 @@ agents:
 })
 
 it('does not run a fixer in a folder that an agent has linked', async () => {
-  team = await openRunTeam()
   team.write('victim/b.1/kept', 'the victim')
   const id = await team.start(`
 agents:
@@ -287,7 +274,6 @@ describe('a correction by a person in _fixed', () => {
   const PLAN = `agents: { b: { command: "grep good inbox/f && test -e ../../../enough && ${MADE} x > outbox/x", retries: 0, on_error: escalate } }`
 
   it("counts after the person's answer, also after a restart and in later rounds", async () => {
-    team = await openRunTeam()
     const id = await team.start(PLAN)
     await team.becomes(id, 'b', 'asking')
     mkdirSync(team.pathIn(id, '_fixed', 'b'), { recursive: true })
@@ -308,7 +294,6 @@ describe('a correction by a person in _fixed', () => {
   })
 
   it('is refused if it is a link', async () => {
-    team = await openRunTeam()
     team.write('elsewhere/f', 'good')
     team.write('enough', '')
     const id = await team.start(PLAN)
@@ -322,7 +307,6 @@ describe('a correction by a person in _fixed', () => {
   })
 
   it('combines the results of successive fixers, without planted files', async () => {
-    team = await openRunTeam()
     team.write('victim/f', 'the victim')
     const id = await team.start(`
 agents:
@@ -343,7 +327,6 @@ fixers:
 })
 
 it('does not use a folder of the same name that another service has left', async () => {
-  team = await openRunTeam()
   const left = join(team.plans, 'runs', 'run_1', 'maker')
   mkdirSync(join(left, 'outbox'), { recursive: true })
   writeFileSync(join(left, 'status.json'), '{"state": "completed"}')

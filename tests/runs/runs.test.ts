@@ -8,17 +8,19 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readProcesses } from '../../src/runtimes/processes.ts'
 import { decide } from '../harness/engine.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
 
 let team: RunTeam
+beforeEach(async () => {
+  team = await openRunTeam()
+})
 afterEach(() => team.close())
 
 describe('a run of plain commands', () => {
   it('starts agents in order, and hands on validated outputs (S4.14, S4.15, C22)', async () => {
-    team = await openRunTeam()
     team.write('names.txt', 'b\na\n')
     const id = await team.start(`
 name: Sorted
@@ -43,9 +45,8 @@ agents:
   })
 
   it('follows status.json if the agent uses it (S4.2)', async () => {
-    team = await openRunTeam()
     const put = (state: string, more = '') => `printf '{"state": "${state}"${more}}' > s; mv s status.json`
-    const id = await team.start(`
+    const seen = await team.run(`
 agents:
   one:
     command: |
@@ -54,33 +55,27 @@ agents:
       ${put('completed')}
       exit 0
 `)
-    const seen = await team.ended(id)
     expect(seen.run.nodes.get('one')).toMatchObject({ state: 'completed', attempt: 1 })
     expect(team.types()).toContain('run.progress')
   })
 
   it('does not complete an agent without a summary and a deliverable (S4.7, C22)', async () => {
-    team = await openRunTeam()
-    const id = await team.start(`agents: { idle: { command: "true", retries: 0 } }`)
-    const seen = await team.ended(id)
+    const seen = await team.run(`agents: { idle: { command: "true", retries: 0 } }`)
     expect(seen.run.head.outcome).toBe('failed')
     expect(seen.run.nodes.get('idle')!.reason).toContain('summary.md is required')
   })
 
   it('runs the declared checks in the workspace before the work counts (C22)', async () => {
-    team = await openRunTeam()
-    const id = await team.start(`
+    const seen = await team.run(`
 agents:
   good: { command: "${MADE} yes > outbox/a.txt", checks: ["grep -q yes outbox/a.txt"] }
   bad: { command: "${MADE} no > outbox/a.txt", retries: 0, checks: [{ name: is yes, command: "grep -q yes outbox/a.txt" }] }
 `)
-    const seen = await team.ended(id)
     expect(statesOf(seen)).toEqual({ good: 'completed', bad: 'failed' })
     expect(seen.run.nodes.get('bad')!.reason).toContain('the check "is yes" failed')
   })
 
   it('refuses a plan with mistakes before anything starts, and reports their positions', async () => {
-    team = await openRunTeam()
     await expect(
       team.start('agents:\n  a: { command: x, depends_on: [b] }\n  b: { command: x, depends_on: [a] }\n'),
     ).rejects.toMatchObject({
@@ -91,25 +86,21 @@ agents:
   })
 
   it('refuses the work of an agent that changed its inbox (C21)', async () => {
-    team = await openRunTeam()
     team.write('in.txt', 'as given')
-    const id = await team.start(`
+    const seen = await team.run(`
 agents:
   sly: { inputs: [in.txt], retries: 0, command: "chmod -R u+w inbox; echo other > inbox/in.txt; ${MADE} x > outbox/x" }
 `)
-    const seen = await team.ended(id)
     expect(seen.run.nodes.get('sly')!.reason).toContain('it changed its inbox')
   })
 
   it('does not copy links from an outbox (S4.10)', async () => {
-    team = await openRunTeam()
     const secret = team.write('secret.txt', 'not for you')
-    const id = await team.start(`
+    const { id } = await team.run(`
 agents:
   trapper: { command: "ln -s ${secret} outbox/link; mkfifo outbox/pipe; ${MADE} x > outbox/x.txt" }
   next: { command: "ls inbox/trapper > outbox/seen.txt; ${MADE} > /dev/null", depends_on: [trapper] }
 `)
-    await team.ended(id)
     expect(team.file(id, 'next', 'outbox', 'seen.txt').split('\n')).toEqual(['summary.md', 'x.txt', ''])
     expect(team.entries.some(({ text }) => text.includes('is a symbolic link'))).toBe(true)
   })
@@ -118,7 +109,6 @@ agents:
     ['', 'sleep 300'],
     [', even without the mark in their environment', 'env -i sleep 300'],
   ])('kills processes that an agent left in its group%s', async (_, left) => {
-    team = await openRunTeam()
     const id = await team.start(
       `agents: { parent: { command: "${left} & echo $! > outbox/pid; ${MADE} > /dev/null" } }`,
     )
@@ -129,7 +119,6 @@ agents:
   })
 
   it('keeps two runs of one plan apart', async () => {
-    team = await openRunTeam()
     const plan = `agents: { who: { command: "sleep 0.05; pwd > outbox/where.txt; ${MADE} > /dev/null" } }`
     const [one, two] = await Promise.all([team.start(plan), team.start(plan)])
     await Promise.all([team.ended(one!), team.ended(two!)])
@@ -138,13 +127,11 @@ agents:
   })
 
   it('runs no more agents in parallel than the plan allows', async () => {
-    team = await openRunTeam()
     const busy = team.write('busy.log', '')
     const agent = `{ command: "echo + >> ${busy}; sleep 0.1; echo - >> ${busy}; ${MADE} x > outbox/x" }`
-    const id = await team.start(
+    await team.run(
       `concurrency: 2\nagents: { a: ${agent}, b: ${agent}, c: ${agent}, d: ${agent}, e: ${agent} }`,
     )
-    await team.ended(id)
     let alive = 0
     let most = 0
     for (const sign of readFileSync(busy, 'utf8').trim().split('\n')) {
@@ -173,7 +160,6 @@ agents:
       `open('status.json','w').write('{"state": "completed", "padding": "' + 'x' * (10 * 1024 * 1024 - 100) + '"}')`,
     ],
   ])('is read %s (C23)', async (_, write) => {
-    team = await openRunTeam()
     team.write('write.py', write)
     const id = await team.start(script('').replace('# \n', ''))
     const seen = await team.ended(id)
@@ -181,12 +167,10 @@ agents:
   })
 
   it('with an invalid transition is recorded, and changes nothing (S4.3)', async () => {
-    team = await openRunTeam()
-    const id = await team.start(`
+    const seen = await team.run(`
 agents:
   one: { command: "${MADE} x > outbox/x; echo '{\\"state\\": \\"completed\\"}' > status.json; sleep 0.2; echo '{\\"state\\": \\"running\\"}' > status.json; sleep 0.2" }
 `)
-    const seen = await team.ended(id)
     expect(seen.run.nodes.get('one')!.state).toBe('completed')
     expect(team.entries.some(({ text }) => text.includes('went from completed to running'))).toBe(true)
   })
@@ -194,7 +178,6 @@ agents:
 
 describe('recovery', () => {
   it('retries after 1, 2, 4 s, keeps the results of each attempt, and then notifies a person (S4.12, C7)', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents:
   weak: { command: "echo '## Description' > outbox/error_report.md; mkdir outbox/partial; echo half > outbox/partial/x; echo out of luck >&2; exit 3" }
@@ -213,7 +196,6 @@ agents:
   })
 
   it('reports the error without the stack trace', async () => {
-    team = await openRunTeam()
     const printed = `SyntaxError: no such word\\n${'    at step (file.js:1:2)\\n'.repeat(30)}Node.js`
     const id = await team.start(`
 agents:
@@ -224,22 +206,19 @@ agents:
   })
 
   it('does not retry an unrecoverable error, and lets each edge decide on the dependents (C22)', async () => {
-    team = await openRunTeam()
     const fatal = `echo '{\\"state\\": \\"failed\\", \\"error\\": {\\"type\\": \\"x\\", \\"message\\": \\"no way\\", \\"recoverable\\": false}}' > status.json`
-    const id = await team.start(`
+    const seen = await team.run(`
 agents:
   broken: { command: "${fatal}" }
   fails: { command: "true", depends_on: [broken] }
   skips: { command: "true", depends_on: [{ agent: broken, on_failure: skip }] }
   goes: { command: "${MADE} x > outbox/x", depends_on: [{ agent: broken, on_failure: proceed }] }
 `)
-    const seen = await team.ended(id)
     expect(statesOf(seen)).toEqual({ broken: 'failed', fails: 'failed', skips: 'skipped', goes: 'completed' })
     expect(seen.run.nodes.get('broken')).toMatchObject({ attempt: 1 })
   })
 
   it('asks a person by an ordinary request (C9)', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents:
   fussy: { command: "test -e ../../../go && ${MADE} x > outbox/x", retries: 0, on_error: escalate }
@@ -260,7 +239,6 @@ agents:
   })
 
   it('gives the inputs to a fixer, and tries again with the corrected ones (S4.12)', async () => {
-    team = await openRunTeam()
     team.write('number.txt', 'seven\n')
     const id = await team.start(`
 agents:
@@ -280,9 +258,8 @@ fixers:
   })
 
   it('gives a fixer an error report that is too large to read', async () => {
-    team = await openRunTeam()
     team.write('go.txt', 'stay\n')
-    const id = await team.start(`
+    const seen = await team.run(`
 agents:
   wordy:
     inputs: [go.txt]
@@ -293,12 +270,10 @@ agents:
 fixers:
   mender: { command: "test $(wc -c < inbox/error_report.md) = 1100000 && mkdir outbox/inputs && echo go > outbox/inputs/go.txt; echo Done. > outbox/summary.md" }
 `)
-    const seen = await team.ended(id)
     expect(seen.run.nodes.get('wordy')).toMatchObject({ state: 'completed', fixes: 1 })
   })
 
   it('takes corrections only from outbox/inputs/ of a fixer', async () => {
-    team = await openRunTeam()
     team.write('number.txt', 'seven\n')
     const plan = (more: string) =>
       `
@@ -325,7 +300,6 @@ fixers:
   })
 
   it('lets inputs and outputs of dependencies share the top folder of the inbox', async () => {
-    team = await openRunTeam()
     team.write('given/brief.md', 'the brief\n')
     const id = await team.start(`
 agents:
@@ -341,7 +315,6 @@ agents:
   })
 
   it('ends an attempt that times out, with all its processes', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents: { slow: { command: "sh -c 'sleep 300' & sleep 300", timeout: 10s, retries: 0 } }
 `)
@@ -353,7 +326,6 @@ agents: { slow: { command: "sh -c 'sleep 300' & sleep 300", timeout: 10s, retrie
   })
 
   it('notices an agent that stalls, and one that dies without a report', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents:
   silent: { command: "echo '{\\"state\\": \\"running\\"}' > status.json; sleep 300", stall_timeout: 30s, retries: 0 }
@@ -369,7 +341,6 @@ agents:
 
 describe('cancelling', () => {
   it('stops active agents, and starts no waiting ones', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents: { long: { command: "sleep 300" }, after: { command: "touch ../../../never", depends_on: [long] } }
 `)
@@ -396,7 +367,6 @@ agents:
       .split('\n').length
 
   it('starts one driver, however many callers resume the run when it ends', async () => {
-    team = await openRunTeam()
     const id = await team.start(
       'agents: { a: { command: "mkdir ../../../once && exit 1; exec sleep 300", retries: 0 } }',
     )
@@ -415,7 +385,6 @@ agents:
   })
 
   it('kills no process of another run with an agent of the same name', async () => {
-    team = await openRunTeam()
     const first = await team.start(
       `agents: { run_2: { command: "sleep 1; ${MADE} x > outbox/x", retries: 0 } }`,
     )
@@ -427,7 +396,6 @@ agents:
   })
 
   it('runs only agents that depend on a changed input', async () => {
-    team = await openRunTeam()
     team.write('l.txt', 'l\n')
     team.write('r.txt', 'r\n')
     const id = await team.start(PLAN)
@@ -443,7 +411,6 @@ agents:
   })
 
   it('runs an agent again whose outputs were changed', async () => {
-    team = await openRunTeam()
     team.write('l.txt', 'l\n')
     team.write('r.txt', 'r\n')
     const id = await team.start(PLAN)
@@ -457,7 +424,6 @@ agents:
 
 describe('a restart of the service', () => {
   it('finds processes that continued meanwhile, and runs nothing twice', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents:
   quick: { command: "echo ran >> ../../../quick.log; ${MADE} x > outbox/x" }
@@ -474,7 +440,6 @@ agents:
   })
 
   it('uses the exit code of a command that ended meanwhile', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents: { slow: { command: "echo ran >> ../../../slow.log; while ! test -e ../../../go; do sleep 0.05; done; ${MADE} x > outbox/x; exit 0", retries: 0 } }
 `)
@@ -488,7 +453,6 @@ agents: { slow: { command: "echo ran >> ../../../slow.log; while ! test -e ../..
   })
 
   it('starts an unknown attempt again without its leftovers (a restored backup)', async () => {
-    team = await openRunTeam()
     const log = () => readFileSync(join(team.plans, 'second.log'), 'utf8')
     const begins =
       'cat status.json | grep -c pending >> ../../../second.log; ls outbox >> ../../../second.log'
@@ -527,7 +491,6 @@ agents:
   })
 
   it('restarts attempts that were lost with the machine, without counting a failure', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents: { slow: { command: "echo ran >> ../../../slow.log; test -e ../../../go || sleep 300; ${MADE} x > outbox/x", retries: 0 } }
 `)
@@ -542,7 +505,6 @@ agents: { slow: { command: "echo ran >> ../../../slow.log; test -e ../../../go |
 
 describe('a halt', () => {
   it('suspends processes and timeouts and starts nothing; then everything continues (issue 4, §4)', async () => {
-    team = await openRunTeam()
     const id = await team.start(`
 agents:
   ticking: { command: "for i in 1 2 3 4 5 6; do echo t >> ../../../ticks; sleep 0.1; done; ${MADE} x > outbox/x", timeout: 1m, retries: 0 }
@@ -564,10 +526,8 @@ agents:
 })
 
 it('makes the inbox of a workspace read-only (S4.6)', async () => {
-  team = await openRunTeam()
   team.write('in.txt', 'x')
-  const id = await team.start(`agents: { one: { inputs: [in.txt], command: "${MADE} x > outbox/x" } }`)
-  await team.ended(id)
+  const { id } = await team.run(`agents: { one: { inputs: [in.txt], command: "${MADE} x > outbox/x" } }`)
   expect(() => chmodSync(team.pathIn(id, 'one', 'inbox'), 0o755)).not.toThrow()
   expect(team.file(id, 'one', 'SKILL.md')).toContain('## Communication Protocol')
 })

@@ -7,7 +7,6 @@ afterEach(() => team.close())
 it('reports a status.json that is incomplete when its agent ends', async () => {
   team = await openRunTeam()
   const said = `echo '{\\"state\\": \\"running\\"}' > status.json; sleep 0.3; echo '{\\"state' > status.json; ${MADE} x > outbox/x`
-  const id = await team.start(`agents: { a: { command: "${said}", retries: 0 } }`)
-  await team.ended(id)
+  const { id } = await team.run(`agents: { a: { command: "${said}", retries: 0 } }`)
   expect((await team.node(id, 'a')).reason).toContain('status.json is not complete JSON')
 })
