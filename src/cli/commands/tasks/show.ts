@@ -10,7 +10,7 @@ import { type TaskLine, whyText } from './why.ts'
 export const verb: Verb = {
   name: 'task show',
   summary: 'show one task: its state, its messages, and the evidence of its result',
-  arguments: [{ name: 'ID' }],
+  arguments: [{ name: 'TASK' }],
   examples: ['orc task show task_7'],
   async run({ location, words, show }) {
     const task = await (await openClient(location)).task(words[0]!)

@@ -38,7 +38,7 @@ export function whyText({ id, state, waits_for, due, reason }: TaskLine, since?:
 export const verb: Verb = {
   name: 'why',
   summary: 'explain what a task is waiting for, on whom and since when',
-  arguments: [{ name: 'ID' }],
+  arguments: [{ name: 'TASK' }],
   examples: ['orc why task_7'],
   async run({ location, words, json }) {
     const client = await openClient(location)
