@@ -133,8 +133,10 @@ interface TextSignature {
 /** Tells readers that an agent wrote the text. */
 export function signed(text: string, { key, agent, approvedAs, mayMention }: TextSignature): string {
   const approval = approvedAs === undefined ? '' : ` and approved by people (${approvedAs})`
+  // The text must not contain the mark of another action.
+  const unmarked = text.replaceAll(MARK, 'orchub:')
   return [
-    withoutMentions(withoutMarks(text), mayMention),
+    withoutMentions(unmarked, mayMention),
     '',
     '---',
     `<sub>🤖 Written by the AI agent **${agent}**${approval}. It can be wrong. \`/agent help\` lists its commands; the label \`AI-PAUSE\` stops it here.</sub>`,
@@ -151,11 +153,6 @@ export function withoutMentions(text: string, allowed: readonly string[]): strin
     /(?<![A-Za-z0-9])(?:@|&#0*64;|&#x0*40;|&commat;)([A-Za-z0-9](?:[A-Za-z0-9-]{0,38})(?:\/[\w.-]+)?)/gi,
     (whole, name: string) => (may.has(name.toLowerCase()) ? whole : `@\u200b${name}`),
   )
-}
-
-/** An agent's text must not contain the mark of another action. */
-function withoutMarks(text: string): string {
-  return text.replaceAll(MARK, 'orchub:')
 }
 
 /** A third of GitHub's limit for a comment; the inbox shows the rest. */
@@ -204,7 +201,8 @@ function shownProposal(
   const text = redact(parts.join('\n\n').toWellFormed())
   const isCut = text.length > MAX_SHOWN
   const kept = isCut ? text.slice(0, MAX_SHOWN).toWellFormed() : text
-  const fence = '`'.repeat(Math.max(3, longestRun(kept) + 1))
+  const longest = Math.max(2, ...(kept.match(/`+/g) ?? []).map((run) => run.length))
+  const fence = '`'.repeat(longest + 1)
   return [
     '',
     '<details><summary>The proposal</summary>',
@@ -230,8 +228,4 @@ function partsOf(action: RepositoryAction): string[] {
     ...(typeof texts.body === 'string' ? [texts.body] : []),
     ...files.map(({ path, content }) => `--- ${path}\n${content}`),
   ]
-}
-
-function longestRun(text: string): number {
-  return Math.max(0, ...(text.match(/`+/g) ?? []).map((run) => run.length))
 }

@@ -99,7 +99,8 @@ export function createMembers(deps: GithubDependencies, effects: MessageEffects)
     const decoded = decodeTeamMessage(text)
     if (!decoded.ok) throw violation(decoded.error)
     const message = decoded.value
-    const isItself = [agent, ...rolesOf(agent)].some((name) => foldName(name) === foldName(message.from))
+    const roles = Object.keys(settings().team).filter((role) => agentFor(team(), role) === agent)
+    const isItself = [agent, ...roles].some((name) => foldName(name) === foldName(message.from))
     if (!isItself) {
       // The token identifies the sender, not the message (C3).
       await store.write((tx) =>
@@ -113,11 +114,6 @@ export function createMembers(deps: GithubDependencies, effects: MessageEffects)
       throw new AppError('SENDER_MISMATCH', `from_agent: you are ${agent}, not ${message.from.slice(0, 60)}`)
     }
     return await handleMessage(agent, message, text)
-  }
-
-  function rolesOf(agent: string): string[] {
-    const named = Object.keys(settings().team)
-    return named.filter((role) => agentFor(team(), role) === agent)
   }
 
   return { next, say }

@@ -138,17 +138,13 @@ export function createActionQueue(deps: GithubDependencies): WorkQueue {
     })
   }
 
-  /** The time of the approval, which may come days after the proposal. */
-  async function readySince({ request, created_at }: ActionRow): Promise<number> {
-    const asked = request === null ? undefined : await findHumanRequest(store, request)
-    return asked?.decided_at ?? created_at
-  }
-
   /** Retries after 1, 2 and 4 s (S3.20), then escalates (S3.12). */
   async function retryLater(row: ActionRow, action: RepositoryAction, failure: GitHubFailure) {
     if (failure.kind === 'gone') return await end(row, action, 'stale', failure.message)
     const isLimit = failure.kind === 'limited'
-    const waited = clock.now() - (await readySince(row))
+    const asked = row.request === null ? undefined : await findHumanRequest(store, row.request)
+    // An approval may come days after the proposal.
+    const waited = clock.now() - (asked?.decided_at ?? row.created_at)
     const isOver = isLimit ? waited > MAX_LIMITED_MS : row.attempts > DEFAULT_RETRIES
     if (!isRecoverable(failure) || isOver) return await end(row, action, 'failed', failure.message)
     // A failed check counts as an attempt too, or it would be retried forever.

@@ -185,7 +185,7 @@ interface SlashOutcome {
 function createSlashCommands({ store, team, log, handle }: GithubDependencies) {
   async function decide(command: SlashCommand, event: GitHubEvent): Promise<string | undefined> {
     // GitHub did not sign a replayed payload, so its author could be forged.
-    if (isReplay(event.id)) {
+    if (event.id.startsWith(REPLAY)) {
       log.warn({ delivery: event.id, command: command.name }, 'ignored a verdict in a replayed event')
       return undefined
     }
@@ -263,10 +263,6 @@ const REPLAY = 'replay-'
 
 export function newReplayId(): string {
   return `${REPLAY}${randomUUID()}`
-}
-
-function isReplay(delivery: string): boolean {
-  return delivery.startsWith(REPLAY)
 }
 
 /** Answers to slash commands are posted even where the team is paused. */

@@ -189,12 +189,15 @@ function checkAccess(check: RepositoryCheck, facts: RepositoryFacts, add: AddFin
   else checkToken(check, facts, add)
 }
 
+const LEVELS = ['none', 'read', 'write', 'admin']
+
 function checkApp(
   { needs }: RepositoryCheck,
   { permissions = {}, events = [] }: RepositoryFacts,
   add: AddFinding,
 ) {
-  const lacking = needs.permissions.filter(({ name, level }) => !suffices(permissions[name], level))
+  const rank = (level = 'none') => LEVELS.indexOf(level)
+  const lacking = needs.permissions.filter(({ name, level }) => rank(permissions[name]) < rank(level))
   for (const { name, level, why } of lacking) {
     add(
       'missing',
@@ -320,12 +323,6 @@ function isOwnHost(host: string, hosts: readonly string[]): boolean {
 
 function hostOf(url: string): string {
   return URL.parse(url)?.host ?? ''
-}
-
-const LEVELS = ['none', 'read', 'write', 'admin']
-
-function suffices(granted: string | undefined, needed: string): boolean {
-  return LEVELS.indexOf(granted ?? 'none') >= LEVELS.indexOf(needed)
 }
 
 /** The least permissions for the actions that the policy allows, by GitHub's names in the settings of an App or token. */

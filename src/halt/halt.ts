@@ -167,7 +167,8 @@ export function createHalt(options: HaltOptions): Halt {
       await tasks.postpone(tx, lastedMs)
       haltState.endIn(tx)
       const all = new Set([...affected, ...(row === undefined ? [] : agentsIn(row))])
-      const told = [...all].filter(mayBeTold).sort()
+      // Agents of other daemons need not be in this one's team.
+      const told = [...all].filter((agent) => isShared || team().resolve(agent) !== undefined).sort()
       for (const to of told) await post(tx, mailboxes, { to, ...resumeMessage(halted, by) })
       tx.audit(haltEntry('resumed', by, `${by} ended the halt`, { halted_by: halted.by, ms: lastedMs, told }))
       tx.afterCommit(() => endAfterCommit(mine, halted))
@@ -175,11 +176,6 @@ export function createHalt(options: HaltOptions): Halt {
     }, 'first')
     if (gone instanceof AppError) throw gone
     return gone
-  }
-
-  /** Agents of other daemons need not be in this one's team. */
-  function mayBeTold(agent: string): boolean {
-    return isShared || team().resolve(agent) !== undefined
   }
 
   function endAfterCommit(mine: number, before: Halted) {

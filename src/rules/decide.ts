@@ -83,7 +83,8 @@ export function* considerSend(rules: Rules, from: string, to: string): Generator
   yield* narrowing(rules, sender, recipient)
   yield* listed(rules, rules.ask, 'ask', sender, recipient)
   yield* listed(rules, rules.allow, 'allow', sender, recipient)
-  yield at(rules, 'rules.preset', presetVerdict(rules, sender, recipient))
+  const { preset, hub = '' } = rules.policy.rules
+  yield at(rules, 'rules.preset', PRESET[preset](sender, recipient, findParty(rules, hub)?.name))
 }
 
 /** All rules about an action: the agent's permission, the permission of all agents, then the default (S1.19). */
@@ -163,11 +164,6 @@ const PRESET: Record<Preset, (from: Party, to: Party, hub: string | undefined) =
       ? { verdict: 'allow', reason: `every agent may write to and hear from the hub, ${hub}` }
       : { verdict: 'deny', reason: `messages between agents go through ${hub}; write to ${hub} instead` },
   isolated: () => ({ verdict: 'deny', reason: 'the agents of this team may not write to each other' }),
-}
-
-function presetVerdict(rules: Rules, from: Party, to: Party): Omit<RuleStep, 'rule'> {
-  const { preset, hub } = rules.policy.rules
-  return PRESET[preset](from, to, hub === undefined ? undefined : findParty(rules, hub)?.name)
 }
 
 function itsEdges(from: Party): string {

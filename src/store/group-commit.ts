@@ -58,13 +58,6 @@ export function startGroupCommit(options: GroupCommitOptions) {
   let closed = false
   let whenIdle: (() => void)[] = []
 
-  function schedule() {
-    if (running) return
-    running = true
-    // After the poll phase, so every request that has already arrived joins the batch.
-    setImmediate(pump)
-  }
-
   async function pump() {
     const batch = queue.length <= MAX_BATCH ? queue : queue.slice(0, MAX_BATCH)
     queue = batch === queue ? [] : queue.slice(MAX_BATCH)
@@ -154,7 +147,10 @@ export function startGroupCommit(options: GroupCommitOptions) {
         const waiting: Waiting = { work, resolve: resolve as (value: unknown) => void, reject }
         if (priority === 'first') queue.unshift(waiting)
         else queue.push(waiting)
-        schedule()
+        if (running) return
+        running = true
+        // After the poll phase, so every request that has already arrived joins the batch.
+        setImmediate(pump)
       })
     },
     pending: () => queue.length,

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '../audit/entry.ts'
 import { AppError } from '../base/errors.ts'
-import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
+import { type DaemonIdentity, releaseLease, renewLease, takeLease } from './daemons.ts'
 import { asTx, hasEntries, readHead, readTime, startGroupCommit } from './group-commit.ts'
 import type { ChainHead, Reader, Seal, SqlValue, Store, StoreConnection, Work } from './store.ts'
 
@@ -63,7 +63,8 @@ export async function openStore(engine: SqlEngine, options: StoreOptions): Promi
   async function shutDown() {
     clearInterval(renewal)
     await commits.drain()
-    await endLease(connection, now(), lease)
+    // After a full disk or a lost server, the lease expires by itself.
+    await inTransaction(connection, now(), (tx) => releaseLease(tx, lease)).catch(() => {})
     await engine.close()
   }
   let closing: Promise<void> | undefined
@@ -92,14 +93,6 @@ export async function openStore(engine: SqlEngine, options: StoreOptions): Promi
       closing ??= shutDown()
       return closing
     },
-  }
-}
-
-async function endLease(connection: StoreConnection, now: number, lease: DaemonLease) {
-  try {
-    await inTransaction(connection, now, (tx) => releaseLease(tx, lease))
-  } catch {
-    // A full disk or a lost server: the lease expires by itself.
   }
 }
 

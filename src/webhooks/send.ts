@@ -34,6 +34,8 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
     const body = bodyOf(event, config.format)
     const now = clock.now()
     const seconds = Math.floor(now / 1000)
+    // Standard Webhooks: the id, the time of this attempt and the exact bytes of the body.
+    const signed = `${event.id}.${seconds}.${body}`
     try {
       const response = await fetch(url, {
         method: 'POST',
@@ -43,7 +45,9 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
           'user-agent': 'Orchub-Webhooks',
           'webhook-id': event.id,
           'webhook-timestamp': String(seconds),
-          ...(key === undefined ? {} : { 'webhook-signature': sign(key, event.id, seconds, body) }),
+          ...(key && {
+            'webhook-signature': `v1,${createHmac('sha256', key).update(signed).digest('base64')}`,
+          }),
         },
         body,
         signal: AbortSignal.any([closing, AbortSignal.timeout(timeoutMs)]),
@@ -159,9 +163,4 @@ function signingKey(secret: string): Buffer | string {
   if (key.length < KEY_BYTES.least) return `the secret is shorter than ${KEY_BYTES.least} bytes`
   if (isEncoded && key.length > KEY_BYTES.most) return `the secret is longer than ${KEY_BYTES.most} bytes`
   return key
-}
-
-/** Signs the id, the time of this attempt and the exact bytes of the body (Standard Webhooks). */
-function sign(key: Buffer, id: string, seconds: number, body: string): string {
-  return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`
 }

@@ -3,9 +3,6 @@ import { z } from 'zod'
 import type { Result } from '../../base/result.ts'
 import { ACTION_KINDS, type ActionKind } from '../team-settings.ts'
 
-/** The service never performs these, whatever the policy says (issue 6, §3). */
-export const NEVER = ['merge', 'force_push', 'delete', 'settings', 'ban'] as const
-
 const number = z
   .int()
   .min(1)

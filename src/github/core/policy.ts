@@ -1,6 +1,6 @@
 /** Whether the service may perform a proposal, and what stops the team: AI-PAUSE, and too many failures in a row. */
 import type { ActionKind, ActionPolicy } from '../team-settings.ts'
-import { type ActionProposal, NEVER, numberOf, type RepositoryAction } from './action.ts'
+import { type ActionProposal, numberOf, type RepositoryAction } from './action.ts'
 
 type Policies = Readonly<Record<ActionKind, ActionPolicy>>
 
@@ -76,12 +76,12 @@ function isCritical({ action }: ActionProposal): boolean {
   )
 }
 
-/** Synonyms that agents use for forbidden actions; these get a refusal of their own. */
+/** The service never performs these, whatever the policy says; they get a refusal of their own (issue 6, §3). */
 const FORBIDDEN =
   /(?:^|_)(?:merge[sd]?|force_push(?:ed)?|delete[sd]?|setting(?:s|_changed)?|ban(?:ned)?|block(?:ed)?|transfer(?:red)?|lock(?:ed)?)(?:_|$)/i
 
 export function isNeverDone(type: string): boolean {
-  return FORBIDDEN.test(type) || (NEVER as readonly string[]).includes(type)
+  return FORBIDDEN.test(type)
 }
 
 const SECRET: PolicyDecision = {

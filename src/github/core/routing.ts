@@ -63,7 +63,8 @@ export function routeEvent(steps: readonly RouteStep[], event: GitHubEvent, fact
 /** `first_timer`, `touches_docs`, `has_words`, `draft`, `bot`, `label:NAME`, `association:NAME`, `command:NAME`; a leading `!` negates it. */
 export function holds(condition: string, event: GitHubEvent, facts: EventFacts): boolean {
   if (condition.startsWith('!')) return !holds(condition.slice(1), event, facts)
-  const [name, value] = splitOnce(condition)
+  const [name, ...rest] = condition.split(':')
+  const value = rest.join(':')
   switch (name) {
     case 'first_timer':
       return facts.firstTimer
@@ -84,11 +85,6 @@ export function holds(condition: string, event: GitHubEvent, facts: EventFacts):
     default:
       return false
   }
-}
-
-function splitOnce(condition: string): [name: string, value: string] {
-  const at = condition.indexOf(':')
-  return at < 0 ? [condition, ''] : [condition.slice(0, at), condition.slice(at + 1)]
 }
 
 const DOCS = /(?:^|\/)docs?\/|\.(?:md|mdx|rst|adoc)$|^(?:README|CONTRIBUTING|CHANGELOG)/i

@@ -27,11 +27,6 @@ export function createApp(basic: OctokitClientOptions, credentials: Extract<Cred
     })
   }
 
-  async function find(repository: string): Promise<number> {
-    const route = 'GET /repos/{owner}/{repo}/installation'
-    return (await authenticated().request(route, ownerAndName(repository))).data.id
-  }
-
   return {
     asApp: () => authenticated(),
     asInstallation(id: number): Octokit {
@@ -49,7 +44,9 @@ export function createApp(basic: OctokitClientOptions, credentials: Extract<Cred
     installationOf(repository: string): Promise<number> {
       const known = installations.get(repository)
       if (known !== undefined) return known
-      const found = find(repository)
+      const found = authenticated()
+        .request('GET /repos/{owner}/{repo}/installation', ownerAndName(repository))
+        .then(({ data }) => data.id)
       installations.set(repository, found)
       // Failures aren't cached: the App may be installed later.
       found.catch(() => {
