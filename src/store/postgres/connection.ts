@@ -1,7 +1,7 @@
 import type { IdKind } from '../../base/ids.ts'
 import { LAST_KEY } from '../schema/migrations.ts'
 import type { SqlValue, StoreConnection } from '../store.ts'
-import { isCollision, nameFault, unknownOutcome } from './fault.ts'
+import { isCollision, toStoreError, unknownOutcome } from './fault.ts'
 import { CHANNEL } from './notifications.ts'
 import type { PostgresSession } from './session.ts'
 
@@ -56,7 +56,7 @@ export function postgresConnection(first: PostgresSession, options: ConnectionOp
       await before
       fault ??= error
     }
-    throw nameFault(server, fault)
+    throw toStoreError(server, fault)
   }
 
   return {
@@ -95,7 +95,7 @@ export function postgresConnection(first: PostgresSession, options: ConnectionOp
         fault ??= error
       }
       // PostgreSQL reports no error for a COMMIT that rolled back.
-      if (fault !== undefined) throw nameFault(server, fault)
+      if (fault !== undefined) throw toStoreError(server, fault)
     },
 
     async rollback() {

@@ -83,13 +83,13 @@ export function isCollision(error: unknown): boolean {
 }
 
 /** Turns a driver error into an AppError with a hint. Neither `server` nor PostgreSQL's messages contain the password. */
-export function nameFault(server: string, error: unknown): unknown {
+export function toStoreError(server: string, error: unknown): unknown {
   if (error instanceof AppError) return error
   const code = codeOf(error)
   if (code === '3D000') return missingDatabase(server, error)
   const named = STATES[code]
   if (named !== undefined) {
-    return new AppError(named.code, `${server} ${named.what}${said(error)}`, {
+    return new AppError(named.code, `${server} ${named.what}${quoted(error)}`, {
       hint: named.hint,
       cause: error,
     })
@@ -98,20 +98,20 @@ export function nameFault(server: string, error: unknown): unknown {
 }
 
 /** While connecting, any other error (certificates, DNS …) means that the server can't be reached. */
-export function nameConnectFault(server: string, error: unknown): unknown {
-  const named = nameFault(server, error)
+export function toConnectError(server: string, error: unknown): unknown {
+  const named = toStoreError(server, error)
   return named instanceof AppError ? named : unreachable(server, error)
 }
 
 export function unknownOutcome(server: string, error: unknown): AppError {
-  return new AppError('STORE_UNAVAILABLE', `${server} disconnected during a commit${said(error)}`, {
+  return new AppError('STORE_UNAVAILABLE', `${server} disconnected during a commit${quoted(error)}`, {
     hint: 'It may or may not be stored. Send it again with the same idempotency key, and it counts once.',
     cause: error,
   })
 }
 
 function unreachable(server: string, error: unknown): AppError {
-  return new AppError('STORE_UNAVAILABLE', `${server} cannot be reached${said(error)}`, {
+  return new AppError('STORE_UNAVAILABLE', `${server} cannot be reached${quoted(error)}`, {
     hint: `Check that the server runs and that store.url is right. ${NOTHING_STORED}`,
     cause: error,
   })
@@ -130,7 +130,7 @@ function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : ''
 }
 
-function said(error: unknown): string {
+function quoted(error: unknown): string {
   const text = error instanceof Error && error.message !== '' ? error.message : codeOf(error)
   return text === '' ? '' : ` (${text})`
 }

@@ -4,7 +4,7 @@ import { type Dialect, migrate } from '../schema/migrate.ts'
 import { MIGRATIONS } from '../schema/migrations.ts'
 import type { Reader, Store } from '../store.ts'
 import { postgresConnection } from './connection.ts'
-import { nameFault } from './fault.ts'
+import { toStoreError } from './fault.ts'
 import { listenForNotifications } from './notifications.ts'
 import { postgresReaders } from './readers.ts'
 import { openSession, type PostgresSession, readAddress, type SessionSettings } from './session.ts'
@@ -98,7 +98,7 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
     )
   } catch (error) {
     await close()
-    throw nameFault(address.server, error)
+    throw toStoreError(address.server, error)
   }
 }
 

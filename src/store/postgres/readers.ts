@@ -1,6 +1,6 @@
 import type { Reader, SqlValue } from '../store.ts'
 import { toPostgres } from './connection.ts'
-import { nameFault } from './fault.ts'
+import { toStoreError } from './fault.ts'
 import type { PostgresSession } from './session.ts'
 
 /** Short reads queue on one connection; more connections are opened while a read takes long. */
@@ -51,7 +51,7 @@ export function postgresReaders(connect: () => Promise<PostgresSession>, server:
         return await (await sessionOf(slot)).query<Row>(text, params)
       }
     } catch (error) {
-      throw nameFault(server, error)
+      throw toStoreError(server, error)
     } finally {
       slot.waiting--
     }
@@ -73,7 +73,7 @@ export function postgresReaders(connect: () => Promise<PostgresSession>, server:
         if (rows.length < ROWS_AT_ONCE) return
       }
     } catch (error) {
-      throw nameFault(server, error)
+      throw toStoreError(server, error)
     } finally {
       await session.end()
     }

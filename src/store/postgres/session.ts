@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import postgres from 'postgres'
 import { AppError } from '../../base/errors.ts'
 import { type SqlValue, storable } from '../store.ts'
-import { isBroken, nameConnectFault } from './fault.ts'
+import { isBroken, toConnectError } from './fault.ts'
 
 /**
  * A connection that never reconnects: once lost, it rejects all pending and later queries. The driver itself would
@@ -41,7 +41,7 @@ export async function openSession(address: Address, settings: SessionSettings): 
       fault = error
     }
   }
-  throw nameConnectFault(address.server, fault)
+  throw toConnectError(address.server, fault)
 }
 
 async function openAt(
@@ -108,7 +108,7 @@ async function openAt(
     })
   }
 
-  function listen(ms: number) {
+  function startSilenceTimer(ms: number) {
     if (pending.size > 1) return
     silence = setTimeout(() => giveUp('the server does not answer'), ms)
     silence.unref()
@@ -120,7 +120,7 @@ async function openAt(
       `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
     ),
   )
-  listen(CONNECT_MS)
+  startSilenceTimer(CONNECT_MS)
   await ready.catch((error) => {
     giveUp('the connection failed')
     throw error
@@ -133,7 +133,7 @@ async function openAt(
       if (loss !== undefined) throw loss
       const options = { prepare, simple: false }
       const answer = track(connection.unsafe(text, params.map(toParameter), options))
-      listen(settings.silenceMs)
+      startSilenceTimer(settings.silenceMs)
       return (await answer).slice() as unknown as Row[]
     },
     async script(text) {

@@ -23,9 +23,10 @@ export function sqliteReader(
   }
   return {
     prepare,
-    all: <Row>(sql: string, params = NO_PARAMS) => named(file, () => prepare(sql).all(...params) as Row[]),
+    all: <Row>(sql: string, params = NO_PARAMS) =>
+      withStoreErrors(file, () => prepare(sql).all(...params) as Row[]),
     get: <Row>(sql: string, params = NO_PARAMS) =>
-      named(file, () => prepare(sql).get(...params) as Row | undefined),
+      withStoreErrors(file, () => prepare(sql).get(...params) as Row | undefined),
   }
 }
 
@@ -46,7 +47,7 @@ export function sqliteConnection(
   /** The last key of each kind, read from the tables once. */
   const keys = new Map<IdKind, number>()
   const lastKey = (kind: IdKind) =>
-    named(file, () => (prepare(LAST_KEY[kind]).get() as { last: number | null }).last ?? 0)
+    withStoreErrors(file, () => (prepare(LAST_KEY[kind]).get() as { last: number | null }).last ?? 0)
   return {
     engine: 'sqlite',
     // A file has one daemon, so there is no competition for rows.
@@ -58,11 +59,11 @@ export function sqliteConnection(
     get,
     begin() {
       wal.throwIfFailed()
-      named(file, () => void prepare('BEGIN IMMEDIATE').run())
+      withStoreErrors(file, () => void prepare('BEGIN IMMEDIATE').run())
     },
-    run: (sql, params = NO_PARAMS) => named(file, () => void prepare(sql).run(...params)),
+    run: (sql, params = NO_PARAMS) => withStoreErrors(file, () => void prepare(sql).run(...params)),
     commit() {
-      named(file, () => void prepare('COMMIT').run())
+      withStoreErrors(file, () => void prepare('COMMIT').run())
       return wal.sync()
     },
     rollback() {
@@ -120,7 +121,7 @@ export function createWalSync(file: string): WalSync {
     try {
       await done
     } catch (error) {
-      throw nameFault(file, error)
+      throw toStoreError(file, error)
     }
   }
 
@@ -153,11 +154,11 @@ const CANNOT_OPEN = 14
 const BUSY = 5
 
 /** Runs a database call and turns its faults into AppErrors with hints. */
-export function named<T>(file: string, call: () => T): T {
+export function withStoreErrors<T>(file: string, call: () => T): T {
   try {
     return call()
   } catch (error) {
-    throw nameFault(file, error)
+    throw toStoreError(file, error)
   }
 }
 
@@ -173,7 +174,7 @@ function resultCode(error: unknown): number | undefined {
   return undefined
 }
 
-export function nameFault(file: string, error: unknown): unknown {
+export function toStoreError(file: string, error: unknown): unknown {
   // Orchub never writes numbers that JavaScript can't hold.
   if ((error as NodeJS.ErrnoException).code === 'ERR_OUT_OF_RANGE') {
     return damaged(file, 'a number is out of range', error)

@@ -11,11 +11,11 @@ import {
   afterSync,
   createWalSync,
   isBusy,
-  named,
-  nameFault,
   sqliteConnection,
   sqliteReader,
+  toStoreError,
   type WalSync,
+  withStoreErrors,
 } from './connection.ts'
 
 const DIALECT: Dialect = {
@@ -65,8 +65,8 @@ const STATISTICS = `
 `
 
 export async function openSqliteStore(file: string, options: StoreOptions): Promise<Store> {
-  named(file, () => mkdirSync(dirname(file), { recursive: true, mode: 0o700 }))
-  const lock = named(file, () => lockStore(file, options.identity))
+  withStoreErrors(file, () => mkdirSync(dirname(file), { recursive: true, mode: 0o700 }))
+  const lock = withStoreErrors(file, () => lockStore(file, options.identity))
   let database: DatabaseSync | undefined
   let readOnly: DatabaseSync | undefined
   const wal = createWalSync(file)
@@ -78,12 +78,12 @@ export async function openSqliteStore(file: string, options: StoreOptions): Prom
   }
   try {
     const fresh = !existsSync(file)
-    const writer = named(file, () => new DatabaseSync(file, { timeout: 5000 }))
+    const writer = withStoreErrors(file, () => new DatabaseSync(file, { timeout: 5000 }))
     database = writer
     if (fresh) chmodSync(file, 0o600)
-    named(file, () => writer.exec(PRAGMAS))
+    withStoreErrors(file, () => writer.exec(PRAGMAS))
     const connection = sqliteConnection(writer, file, wal)
-    await migrate(connection, DIALECT, (script) => named(file, () => writer.exec(script)))
+    await migrate(connection, DIALECT, (script) => withStoreErrors(file, () => writer.exec(script)))
     setStatistics(writer, file)
     // A second connection sees committed data only, even while the first runs a batch.
     const reading = openReadOnly(file)
@@ -106,14 +106,14 @@ export async function openSqliteStore(file: string, options: StoreOptions): Prom
 }
 
 function setStatistics(database: DatabaseSync, file: string) {
-  named(file, () => {
+  withStoreErrors(file, () => {
     const known = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'`).get()
     if (known === undefined) database.exec(`BEGIN; ${STATISTICS} COMMIT`)
   })
 }
 
 function openReadOnly(file: string): DatabaseSync {
-  return named(file, () => new DatabaseSync(file, { readOnly: true, timeout: 5000 }))
+  return withStoreErrors(file, () => new DatabaseSync(file, { readOnly: true, timeout: 5000 }))
 }
 
 /** Uses its own connection: an open cursor holds its snapshot, and other readers must not see old data. */
@@ -128,7 +128,7 @@ async function* streamRows<Row>(
   try {
     yield* database.prepare(sql).iterate(...params) as Iterable<Row>
   } catch (error) {
-    throw nameFault(file, error)
+    throw toStoreError(file, error)
   } finally {
     database.close()
   }
@@ -139,7 +139,7 @@ function checkFile(database: DatabaseSync, file: string): string[] {
     const rows = database.prepare('PRAGMA integrity_check(20)').all() as { integrity_check: string }[]
     return rows.map((row) => row.integrity_check).filter((line) => line !== 'ok')
   } catch (error) {
-    return [(nameFault(file, error) as Error).message]
+    return [(toStoreError(file, error) as Error).message]
   }
 }
 
@@ -214,11 +214,11 @@ export interface Snapshot {
  */
 export function readSqliteStore(file: string): Snapshot | 'locked' | 'unreadable' {
   if (!existsSync(file)) return 'unreadable'
-  if (named(file, () => isStoreLocked(file))) return 'locked'
+  if (withStoreErrors(file, () => isStoreLocked(file))) return 'locked'
   const database = openReadOnly(file)
   try {
     // All reads share a snapshot: a daemon may start and migrate the file in between.
-    named(file, () => database.exec('BEGIN'))
+    withStoreErrors(file, () => database.exec('BEGIN'))
     const reader = sqliteReader(database, file)
     if (hasThisVersion(reader)) return { reader, close: () => database.close() }
     database.close()

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/base/errors.ts'
-import { nameFault } from '../../../src/store/postgres/fault.ts'
+import { toStoreError } from '../../../src/store/postgres/fault.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
 import { readAddress } from '../../../src/store/postgres/session.ts'
 import { startPostgres } from '../../fakes/postgres-server.ts'
@@ -97,14 +97,14 @@ describe('errors of PostgreSQL', () => {
     ['08006', 'STORE_UNAVAILABLE'],
     ['EAI_AGAIN', 'STORE_UNAVAILABLE'],
   ])('are mapped by their code: %s is %s', (code, expected) => {
-    const named = nameFault('the server', Object.assign(new Error('as the server says'), { code }))
+    const named = toStoreError('the server', Object.assign(new Error('as the server says'), { code }))
     expect(named).toMatchObject({ code: expected, message: expect.stringContaining('as the server says') })
     expect((named as AppError).hint).toBeTruthy()
   })
 
   it('stay unchanged if the user cannot fix them', () => {
     const fault = Object.assign(new Error('syntax error'), { code: '42601' })
-    expect(nameFault('the server', fault)).toBe(fault)
+    expect(toStoreError('the server', fault)).toBe(fault)
   })
 })
 
