@@ -65,7 +65,7 @@ const SetupSchema = z.object({
         .describe('missing: the team cannot work. note: worth knowing. unknown: GitHub does not report it'),
       repository: z.string().optional(),
       text: z.string(),
-      mend: z.string().optional().describe('How to fix it'),
+      fix: z.string().optional().describe('How to fix it'),
     }),
   ),
 })

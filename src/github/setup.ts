@@ -26,8 +26,8 @@ export async function checkSetup(team: Team, survey: SetupSurvey, env: Variables
   const findings: SetupFinding[] = []
   const adding =
     (repository?: string): AddFinding =>
-    (level, text, mend) =>
-      void findings.push({ level, repository, text, mend })
+    (level, text, fix) =>
+      void findings.push({ level, repository, text, fix })
   const add = adding()
   const hasCredentials = checkVariables(settings, env, add)
   checkAddresses(settings, env, add)
@@ -55,7 +55,7 @@ export async function checkSetup(team: Team, survey: SetupSurvey, env: Variables
   return { login, needs, findings }
 }
 
-type AddFinding = (level: SetupFinding['level'], text: string, mend?: string) => void
+type AddFinding = (level: SetupFinding['level'], text: string, fix?: string) => void
 
 /** Returns false without credentials for GitHub. */
 function checkVariables(
@@ -77,11 +77,11 @@ function checkVariables(
   const name = app?.keyEnv ?? tokenEnv!
   const value = env[name] ?? ''
   if (value === '') {
-    const mend =
+    const fix =
       app === undefined
         ? `export ${name}=… with a GitHub token.`
         : `export ${name}="$(cat key.pem)" with the private key of the App.`
-    add('missing', `${name} is not set: the service has no credentials for GitHub`, mend)
+    add('missing', `${name} is not set: the service has no credentials for GitHub`, fix)
     return false
   }
   if (app !== undefined && !value.includes('PRIVATE KEY')) {
@@ -120,24 +120,24 @@ function checkTeam(team: Team, settings: GithubConfig, add: AddFinding) {
   }
   const deciders = approversOf(team).filter(({ github }) => github !== undefined)
   if (deciders.length === 0) {
-    const mend = 'Under "people": ada: { github: LOGIN }. Until then, use orc inbox.'
-    add('note', 'Nobody can approve on GitHub: no approver has a login', mend)
+    const fix = 'Under "people": ada: { github: LOGIN }. Until then, use orc inbox.'
+    add('note', 'Nobody can approve on GitHub: no approver has a login', fix)
   }
   if (deciders.length === 1) {
     const text = `Only ${deciders[0]!.name} can approve on GitHub; critical actions need two people`
     add('note', text, 'Add another person with a login under "people".')
   }
   if (!team.config.people.some(({ role }) => role === 'moderator')) {
-    const mend = 'Under "people": mo: { role: moderator }; then orc token mo.'
-    add('note', 'There is no moderator to read flags about conduct', mend)
+    const fix = 'Under "people": mo: { role: moderator }; then orc token mo.'
+    add('note', 'There is no moderator to read flags about conduct', fix)
   }
   if (settings.maintainers.length === 0) {
-    const mend = 'Add "maintainers: [LOGIN]" under "github".'
-    add('note', 'There are no maintainers to mention when an agent fails', mend)
+    const fix = 'Add "maintainers: [LOGIN]" under "github".'
+    add('note', 'There are no maintainers to mention when an agent fails', fix)
   }
   if (settings.dryRun) {
-    const mend = 'Remove "dry_run" once the audit log looks right.'
-    add('note', 'dry_run is on: the team performs no actions on GitHub', mend)
+    const fix = 'Remove "dry_run" once the audit log looks right.'
+    add('note', 'dry_run is on: the team performs no actions on GitHub', fix)
   }
 }
 
@@ -207,8 +207,8 @@ function checkApp(
   }
   const missing = needs.events.filter((event) => !events.includes(event))
   if (missing.length > 0) {
-    const mend = 'Settings of the App → Permissions & events → Subscribe to events.'
-    add('missing', `The App does not receive ${missing.join(', ')}`, mend)
+    const fix = 'Settings of the App → Permissions & events → Subscribe to events.'
+    add('missing', `The App does not receive ${missing.join(', ')}`, fix)
   }
   if (lacking.length + missing.length === 0) add('ok', 'The App has its permissions and receives its events')
 }
@@ -220,24 +220,24 @@ function checkToken(
 ) {
   const { login, scopes } = self
   if (scopes === undefined) {
-    const mend = `It needs: ${needs.permissions.map(({ name, level }) => `${name} ${level}`).join(', ')}.`
-    add('unknown', 'GitHub does not report the permissions of a fine-grained token', mend)
+    const fix = `It needs: ${needs.permissions.map(({ name, level }) => `${name} ${level}`).join(', ')}.`
+    add('unknown', 'GitHub does not report the permissions of a fine-grained token', fix)
   } else if (scopes.includes('repo') || (!isPrivate && scopes.includes('public_repo'))) {
     add('ok', `The token has the scope ${scopes.join(', ')}`)
   } else {
-    const mend = `It needs ${isPrivate ? 'repo' : 'public_repo'}; a fine-grained token or an App grants less.`
+    const fix = `It needs ${isPrivate ? 'repo' : 'public_repo'}; a fine-grained token or an App grants less.`
     add(
       'missing',
       `The token has ${scopes.length === 0 ? 'no scope' : `the scope ${scopes.join(', ')}`}`,
-      mend,
+      fix,
     )
   }
   if (roles === undefined) return
   const canWrite = roles.some((role) => ['push', 'maintain', 'admin'].includes(role))
   const mustWrite = needs.permissions.some(({ name, level }) => name === 'contents' && level === 'write')
   if (!canWrite && !roles.includes('triage')) {
-    const mend = 'Give the account the role triage, or write if agents create branches.'
-    add('missing', `${login} cannot label or close threads there`, mend)
+    const fix = 'Give the account the role triage, or write if agents create branches.'
+    add('missing', `${login} cannot label or close threads there`, fix)
   } else if (mustWrite && !canWrite) {
     add(
       'missing',
@@ -263,7 +263,7 @@ function checkHook({ needs, hosts, self }: RepositoryCheck, hooks: readonly Webh
     return
   }
   const host = hostOf(hook.url)
-  const problems: [text: string, mend: string][] = []
+  const problems: [text: string, fix: string][] = []
   if (!hook.isActive) problems.push(['The webhook is disabled', `${where}: Active.`])
   if (hook.contentType !== 'json') {
     const text = `The webhook sends ${hook.contentType}, which the service rejects`
@@ -287,7 +287,7 @@ function checkHook({ needs, hosts, self }: RepositoryCheck, hooks: readonly Webh
     problems.push([text, STATUS_HINTS[lastStatus] ?? 'See Recent Deliveries there.'])
   }
   if (problems.length === 0) add('ok', `The webhook points to ${host}`)
-  for (const [text, mend] of problems) add('missing', text, mend)
+  for (const [text, fix] of problems) add('missing', text, fix)
 }
 
 const STATUS_HINTS: Readonly<Record<number, string>> = {
@@ -301,14 +301,14 @@ function refusalText(
   { kind, message }: GitHubFailure,
   { app, apiUrl }: GithubConfig,
   repository: string | undefined,
-): [text: string, mend?: string] {
+): [text: string, fix?: string] {
   if (kind === 'unauthenticated') {
-    const mend = `The ${app === undefined ? 'token' : 'id or key of the App'} is wrong or was revoked.`
-    return [`GitHub answers: ${message}`, mend]
+    const fix = `The ${app === undefined ? 'token' : 'id or key of the App'} is wrong or was revoked.`
+    return [`GitHub answers: ${message}`, fix]
   }
   if (kind === 'gone' && repository !== undefined) {
-    const mend = app === undefined ? 'and whether the token covers it.' : 'and install the App there.'
-    return [`This account cannot see ${repository}`, `Check the name, ${mend}`]
+    const fix = app === undefined ? 'and whether the token covers it.' : 'and install the App there.'
+    return [`This account cannot see ${repository}`, `Check the name, ${fix}`]
   }
   if (kind === 'unavailable' || kind === 'timeout')
     return [message, `Check that ${apiUrl} is the URL of the API and reachable from here.`]

@@ -67,7 +67,7 @@ async function check({ self, facts, hooks, github, env = ENV, app = false }: Giv
   return {
     needs,
     findings,
-    missing: findings.filter(({ level }) => level === 'missing').map(({ text, mend }) => `${text} | ${mend}`),
+    missing: findings.filter(({ level }) => level === 'missing').map(({ text, fix }) => `${text} | ${fix}`),
   }
 }
 

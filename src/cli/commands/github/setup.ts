@@ -65,11 +65,11 @@ function show({ needs, findings }: GithubSetup) {
   print('')
   print(paint('bold', 'Found'))
   let about: string | undefined
-  for (const { level, repository, text, mend } of findings) {
+  for (const { level, repository, text, fix } of findings) {
     if (repository !== about && repository !== undefined) print(`  ${paint('bold', repository)}`)
     about = repository
     print(`  ${paint(STYLES[level], level.padEnd(7))}  ${plainLine(text)}`)
-    if (mend !== undefined) print(`           ${paint('dim', plainLine(mend))}`)
+    if (fix !== undefined) print(`           ${paint('dim', plainLine(fix))}`)
   }
   const missing = findings.filter(({ level }) => level === 'missing').length
   print('')
