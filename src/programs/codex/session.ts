@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { realpath, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import type { SessionState } from '../../base/agent.ts'
 import {
   cancelledResult,
   type DeliveryResult,
@@ -12,6 +11,7 @@ import {
 import { createAgentOutput } from '../agent-output.ts'
 import { locateIn } from '../message-evidence.ts'
 import type { Pane, ProgramSession } from '../program.ts'
+import { createSessionState } from '../session-state.ts'
 import { type AppServer, AppServerRefused, openAppServer } from './app-server.ts'
 import { createApprovals } from './approvals.ts'
 import { type CodexNotifications, NOTICES, TurnStarted } from './records.ts'
@@ -36,7 +36,7 @@ interface CodexSessionOptions {
 /** Follows the conversation through the app-server, which reports every turn, including those that a person starts. */
 export function openSession({ savedState: found, port, pane, warn }: CodexSessionOptions) {
   let saved = found
-  let state: SessionState = 'initializing'
+  const state = createSessionState('initializing', (next, evidence) => port.onStateChange(next, evidence))
   let server: AppServer | undefined
   let settled: Promise<unknown> = Promise.resolve()
   let isOver = false
@@ -64,7 +64,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
       return saved
     },
     save,
-    become,
+    become: state.become,
     turns,
     arrivals,
     say: output.say,
@@ -75,12 +75,6 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
   function save(value: CodexSavedState): Promise<void> {
     saved = value
     return port.saveState(value)
-  }
-
-  function become(next: SessionState, evidence: string) {
-    if (state === 'exited' || (state === next && next !== 'initializing')) return
-    state = next
-    port.onStateChange(next, evidence)
   }
 
   function notified(method: string, params: unknown) {
@@ -109,7 +103,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
         threads.connected(server)
         const reason = await server.closed
         if (isOver) return
-        become('unknown', `lost the connection to Codex's app-server: ${reason}`)
+        state.become('unknown', `lost the connection to Codex's app-server: ${reason}`)
       } catch {
         // Not started yet, or shutting down. The pane reports the program's end.
       }
@@ -123,8 +117,8 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
   async function deliver(text: string, signal: AbortSignal | undefined): Promise<DeliveryResult> {
     if (signal?.aborted) return cancelledResult(signal)
     const thread = threads.current
-    if (server === undefined || thread === undefined || state !== 'idle')
-      return { state: 'queued', evidence: `Codex is ${state}` }
+    if (server === undefined || thread === undefined || state.now !== 'idle')
+      return { state: 'queued', evidence: `Codex is ${state.now}` }
     const clientUserMessageId = `orchub-${randomUUID()}`
     const expected = arrivals.expect(clientUserMessageId)
     try {
@@ -167,9 +161,10 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
     const on = server
     const threadId = threads.current
     const turnId = turns.active
-    if (on === undefined || threadId === undefined) return { stopped: false, evidence: `Codex is ${state}` }
+    if (on === undefined || threadId === undefined)
+      return { stopped: false, evidence: `Codex is ${state.now}` }
     if (turnId === undefined)
-      return { stopped: state === 'idle', evidence: `Codex is ${state} and has no turn to stop` }
+      return { stopped: state.now === 'idle', evidence: `Codex is ${state.now} and has no turn to stop` }
     const ended = turns.untilEnded(turnId)
     const terminals = turns.terminalsOf(turnId)
     const endOrphans = await pane?.watchOrphans?.()
@@ -191,7 +186,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
   }
 
   async function search(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    if (server === undefined) throw new Error(`Codex is ${state}`)
+    if (server === undefined) throw new Error(`Codex is ${state.now}`)
     const found = new Map<string, string>()
     for (const thread of saved.threads.toReversed()) {
       const missing = new Set(ids.filter((id) => !found.has(id)))
@@ -205,8 +200,8 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
   async function lookElsewhere(): Promise<MessageLocation> {
     await settled
     // The running turn may be the message's own, which is not recorded yet.
-    if (state !== 'idle')
-      return { at: 'unknown', evidence: `there is no record of it, but Codex is ${state}` }
+    if (state.now !== 'idle')
+      return { at: 'unknown', evidence: `there is no record of it, but Codex is ${state.now}` }
     const count = saved.threads.length
     return {
       at: 'absent',
@@ -227,7 +222,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
   void stayConnected()
   const session: ProgramSession = {
     get state() {
-      return state
+      return state.now
     },
     deliver: ({ text }, signal) => deliver(text, signal),
     locate: (ids) => locateIn(ids, search, lookElsewhere),
@@ -237,7 +232,7 @@ export function openSession({ savedState: found, port, pane, warn }: CodexSessio
       isOver = true
       server?.close()
       approvals.dropAll()
-      become('exited', evidence)
+      state.become('exited', evidence)
     },
     close,
   }
