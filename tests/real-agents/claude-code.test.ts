@@ -165,8 +165,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
 
   it('accepts no message while it is busy, and gets a notice after a tool call (C2)', async () => {
     await quiet()
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     expect(await dev.session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
       state: 'queued',
     })
@@ -187,8 +186,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   })
 
   it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     expect(question).toMatchObject({ tool: 'Bash', input: { command: 'touch ../tests-ran' } })
     expect(dev.session.state).toBe('waiting_input')
     question.answer({ allow: false, comment: 'not on a Friday' })
@@ -200,16 +198,14 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   })
 
   it('closes the request when the person answers in the pane', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     await answerInPane('Enter')
     await dev.port.until(() => question.isGone)
     await dev.idle()
   })
 
   it('closes the request when the person denies it in the pane with Escape', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     await answerInPane('Escape')
     await dev.port.until(() => question.isGone)
     await quiet()
@@ -362,8 +358,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   })
 
   it('sees an open dialog after a restart of the service, and types nothing into it (ask 3)', async () => {
-    await dev.send('run the tests')
-    await dev.openQuestion()
+    await dev.askFor('run the tests')
     await start(await dev.restartService())
     await dev.port.until(() => dev.session.state === 'waiting_input')
     const turn = { text: envelope('msg_y', 'x'), ids: ['msg_y'] }

@@ -227,8 +227,7 @@ describe('codex', () => {
   })
 
   it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     expect(question).toMatchObject({
       tool: 'shell',
       input: { command: expect.stringContaining('echo tests-pass') },
@@ -242,16 +241,14 @@ describe('codex', () => {
   })
 
   it('reports a denial with its reason to the agent, which continues (C9)', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     question.answer({ allow: false, comment: 'not on a Friday' })
     await dev.callWith('not on a Friday')
     await dev.idle()
   })
 
   it('closes the request when the person answers in the pane', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     await dev.shows(/Would you like to run/)
     await dev.press('y')
     await dev.port.until(() => question.isGone)
@@ -260,8 +257,7 @@ describe('codex', () => {
   })
 
   it('shows the person what a patch would change', async () => {
-    await dev.send('patch the machine')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('patch the machine')
     expect(question).toMatchObject({
       tool: 'apply_patch',
       input: { changes: [{ path: '/usr/orchub-test.txt', diff: 'hello\n' }] },
@@ -285,8 +281,7 @@ describe('codex', () => {
   })
 
   it('leaves no dialog behind when a turn that asks is interrupted', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     await dev.shows(/Would you like to run/)
     expect(await dev.session.interrupt()).toMatchObject({ stopped: true })
     await dev.port.until(() => question.isGone)
@@ -363,8 +358,7 @@ describe('codex', () => {
   })
 
   it('finds an open dialog again after a restart of the service', async () => {
-    await dev.send('run the tests')
-    await dev.openQuestion()
+    await dev.askFor('run the tests')
     await dev.start(await dev.restartService())
     const question = await dev.openQuestion()
     await dev.port.until(() => dev.session.state === 'waiting_input')

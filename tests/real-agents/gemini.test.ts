@@ -143,8 +143,7 @@ describe('gemini', () => {
   })
 
   it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
-    await dev.submit('run the tests')
-    const asked = await dev.openQuestion()
+    const asked = await dev.askFor('run the tests')
     expect(asked).toMatchObject({ tool: 'exec', input: { command: 'touch tests-ran' } })
     expect(dev.session.state).toBe('waiting_input')
     await dev.shows(/Allow once/)
@@ -155,8 +154,7 @@ describe('gemini', () => {
   })
 
   it('closes the request when the person answers in the pane', async () => {
-    await dev.submit('run the tests')
-    const asked = await dev.openQuestion()
+    const asked = await dev.askFor('run the tests')
     await dev.shows(/Allow once/)
     await dev.press('Enter')
     await dev.port.until(() => asked.isGone)
@@ -164,8 +162,7 @@ describe('gemini', () => {
   })
 
   it('reports a denial to the agent in its next turn (C9)', async () => {
-    await dev.submit('run the tests')
-    const asked = await dev.openQuestion()
+    const asked = await dev.askFor('run the tests')
     await dev.shows(/Allow once/)
     asked.answer({ allow: false, comment: 'not on a Friday' })
     await dev.idle()
@@ -188,8 +185,7 @@ describe('gemini', () => {
   })
 
   it('stops a turn that asks for permission, and leaves no dialog behind', async () => {
-    await dev.submit('run the tests')
-    const asked = await dev.openQuestion()
+    const asked = await dev.askFor('run the tests')
     await dev.shows(/Allow once/)
     expect(await dev.session.interrupt()).toMatchObject({ stopped: true })
     expect(asked.isGone).toBe(true)

@@ -196,8 +196,7 @@ describe('opencode', () => {
   })
 
   it('asks for permission outside the pane, and accepts the verdict from there (ask 9)', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     expect(question).toMatchObject({ tool: 'bash', input: { command: 'echo tests-pass' } })
     expect(dev.session.state).toBe('waiting_input')
     await dev.shows(/Permission required/)
@@ -207,16 +206,14 @@ describe('opencode', () => {
   })
 
   it('reports a denial with its reason to the agent, which continues (C9)', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     question.answer({ allow: false, comment: 'not on a Friday' })
     await dev.port.until(() => dev.spoken().includes('Then not.'))
     await dev.idle()
   })
 
   it('closes the request when the person answers in the pane', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     await dev.shows(/Permission required/)
     await dev.press('Enter')
     await dev.port.until(() => question.isGone)
@@ -224,8 +221,7 @@ describe('opencode', () => {
   })
 
   it('accepts the answer to a question of the agent from outside', async () => {
-    await dev.send('ask the person')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('ask the person')
     expect(question.tool).toBe('question')
     question.answer({ allow: true, comment: 'green' })
     await dev.port.until(() => dev.spoken().includes('So it is green.'))
@@ -233,8 +229,7 @@ describe('opencode', () => {
   })
 
   it('leaves no dialog behind when a turn that asks is interrupted', async () => {
-    await dev.send('run the tests')
-    const question = await dev.openQuestion()
+    const question = await dev.askFor('run the tests')
     await dev.shows(/Permission required/)
     expect(await dev.session.interrupt()).toMatchObject({ stopped: true })
     expect(question.isGone).toBe(true)
@@ -279,8 +274,7 @@ describe('opencode', () => {
   })
 
   it('finds an open dialog again after a restart of the service', async () => {
-    await dev.send('run the tests')
-    await dev.openQuestion()
+    await dev.askFor('run the tests')
     await dev.start(await dev.restartService())
     const question = await dev.openQuestion()
     await dev.port.until(() => dev.session.state === 'waiting_input')

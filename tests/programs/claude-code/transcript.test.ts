@@ -55,53 +55,37 @@ function follow(from?: FilePosition, carriedOut = Promise.resolve(), model?: str
   return { transcript, heard, onUsage: port.onUsage }
 }
 
+/** Reads all that is there, from that position on; resolves with the position to save. */
+async function read(...options: Parameters<typeof follow>) {
+  const { transcript, heard } = follow(...options)
+  await transcript.settled()
+  const position = transcript.position()
+  await transcript.close()
+  return { heard, position }
+}
+
 it('reads the file from its beginning again after a restart between the first answer and its prompt', async () => {
   write(records.mode, records.answer)
-  const before = follow()
-  await before.transcript.settled()
-  const position = before.transcript.position()
-  await before.transcript.close()
+  const before = await read()
   expect(before.heard).toEqual([])
-
   write(records.prompt, records.listing)
-  const after = follow(position)
-  await after.transcript.settled()
+  const after = await read(before.position)
   expect(after.heard).toEqual(['msg_1 read', 'done'])
-  const end = after.transcript.position()
-  await after.transcript.close()
-
-  const redelivery = follow(end)
-  await redelivery.transcript.settled()
-  await redelivery.transcript.close()
-  expect(redelivery.heard).toEqual([])
+  expect((await read(after.position)).heard).toEqual([])
 })
 
 it('reads an answer that comes first after a restart in the middle', async () => {
   write(records.mode, records.prompt, records.listing)
-  const before = follow()
-  await before.transcript.settled()
-  const position = before.transcript.position()
-  await before.transcript.close()
-
+  const { position } = await read()
   write(records.answer)
-  const after = follow(position)
-  await after.transcript.settled()
-  await after.transcript.close()
-  expect(after.heard).toEqual(['msg_1 read', 'done'])
+  expect((await read(position)).heard).toEqual(['msg_1 read', 'done'])
 })
 
 it('repeats a first answer that was not processed when everything was killed', async () => {
   write(records.answer, records.prompt, records.listing)
-  const before = follow(undefined, new Promise(() => {}))
-  await before.transcript.settled()
+  const before = await read(undefined, new Promise(() => {}))
   expect(before.heard).toEqual(['msg_1 read', 'done'])
-  const position = before.transcript.position()
-  await before.transcript.close()
-
-  const after = follow(position)
-  await after.transcript.settled()
-  await after.transcript.close()
-  expect(after.heard).toContain('done')
+  expect((await read(before.position)).heard).toContain('done')
 })
 
 it.each([

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { openSession } from '../../../src/programs/codex/session.ts'
 import type { CodexSavedState } from '../../../src/programs/codex/thread-follower.ts'
-import { createRecordingPort } from '../../fakes/recording-port.ts'
+import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 import { type Answer, type Call, type FakeAppServer, startFakeAppServer } from './fake-app-server.ts'
 import {
   agentMessage,
@@ -70,6 +70,7 @@ describe('a session of codex', () => {
     server.notify('item/completed', { threadId: THREAD, turnId: TURN, item, completedAtMs: 1 })
   const status = (type: string, activeFlags?: string[]) =>
     server.notify('thread/status/changed', { threadId: THREAD, status: { type, activeFlags } })
+  const turnStarted = () => server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
   /** Answers a turn/start with the record of its message. */
   const record = (call: Call) => {
     setImmediate(() => itemCompleted(userMessage(MESSAGE, call.params!.clientUserMessageId as string)))
@@ -195,7 +196,7 @@ describe('a session of codex', () => {
       else server.notify('turn/completed', { threadId: THREAD, turn: { ...turn('failed'), error } })
     }
     status('active', [])
-    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    turnStarted()
     await port.until(() => session.state === 'busy')
     for (const what of order) fail(what)
     await port.until(() => session.state === 'idle')
@@ -207,7 +208,7 @@ describe('a session of codex', () => {
     const error = { message: 'It is broken.' }
     server.notify('error', { threadId: THREAD, turnId: 'before', error, willRetry: false })
     status('active', [])
-    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    turnStarted()
     await port.until(() => session.state === 'busy')
     status('systemError')
     await port.until(() => session.state === 'idle')
@@ -242,15 +243,19 @@ describe('a session of codex', () => {
     expect(warnings).toHaveLength(4)
   })
 
-  it('answers a dialog with the verdict, and passes the reason of a denial into the running turn', async () => {
-    const { port } = await open({ answers: { 'turn/steer': () => ({ result: { turnId: TURN } }) } })
-    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
-    server.send(
-      JSON.stringify({ id: 3, method: 'item/commandExecution/requestApproval', params: commandApproval }),
-    )
+  /** A person denies what a running turn asks for, and says why. */
+  async function denyWithReason(port: RecordingPort) {
+    turnStarted()
+    const method = 'item/commandExecution/requestApproval'
+    server.send(JSON.stringify({ id: 3, method, params: commandApproval }))
     const question = await port.until(() => port.asked[0])
     question.answer({ allow: false, comment: 'not on a Friday' })
     await until(() => server.called('turn/steer').length > 0)
+  }
+
+  it('answers a dialog with the verdict, and passes the reason of a denial into the running turn', async () => {
+    const { port } = await open({ answers: { 'turn/steer': () => ({ result: { turnId: TURN } }) } })
+    await denyWithReason(port)
     expect(server.calls.find(({ id, method }) => id === 3 && method === undefined)).toMatchObject({
       result: { decision: 'decline' },
     })
@@ -262,13 +267,7 @@ describe('a session of codex', () => {
 
   it('continues if the reason of a denial does not reach the agent', async () => {
     const { port, session, warnings } = await open({ answers: { 'turn/steer': () => undefined } })
-    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
-    server.send(
-      JSON.stringify({ id: 3, method: 'item/commandExecution/requestApproval', params: commandApproval }),
-    )
-    const question = await port.until(() => port.asked[0])
-    question.answer({ allow: false, comment: 'not on a Friday' })
-    await until(() => server.called('turn/steer').length > 0)
+    await denyWithReason(port)
     server.drop()
     await port.until(() => port.states.some(({ state }) => state === 'unknown'))
     await port.until(() => session.state === 'idle')
@@ -284,7 +283,7 @@ describe('a session of codex', () => {
         },
       },
     })
-    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    turnStarted()
     await new Promise((resolve) => setTimeout(resolve, 50))
     expect(await session.interrupt()).toEqual({
       stopped: true,
@@ -300,7 +299,7 @@ describe('a session of codex', () => {
         return async () => {}
       },
     })
-    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    turnStarted()
     await new Promise((resolve) => setTimeout(resolve, 50))
     const stopping = session.interrupt()
     await until(() => server.called('thread/resume').length > 1)

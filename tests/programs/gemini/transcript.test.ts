@@ -70,13 +70,11 @@ describe('the transcript of Gemini', () => {
     expect(transcript.position()!.offset).toBeGreaterThan(before)
   })
 
+  const line = (id: string, type: string, content: unknown) =>
+    `${JSON.stringify({ id, timestamp: '2026-11-15T08:27:59.558Z', type, content })}\n`
+  const message = (id: string) => [{ text: `[ORCHUB MESSAGE ${id}]\n\nHello\n\n[END ORCHUB MESSAGE ${id}]` }]
+
   it('no longer contains a message whose turn was cancelled before an answer (C27)', async () => {
-    const timestamp = '2026-11-15T08:27:59.558Z'
-    const line = (id: string, type: string, content: unknown) =>
-      `${JSON.stringify({ id, timestamp, type, content })}\n`
-    const message = (id: string) => [
-      { text: `[ORCHUB MESSAGE ${id}]\n\nHello\n\n[END ORCHUB MESSAGE ${id}]` },
-    ]
     const file = join(folder, 'session.jsonl')
     await writeFile(
       file,
@@ -93,12 +91,6 @@ describe('the transcript of Gemini', () => {
   })
 
   it('read again, does not withdraw a message that was delivered again after its turn was cancelled (C25)', async () => {
-    const timestamp = '2026-11-15T08:27:59.558Z'
-    const line = (id: string, type: string, content: unknown) =>
-      `${JSON.stringify({ id, timestamp, type, content })}\n`
-    const message = (id: string) => [
-      { text: `[ORCHUB MESSAGE ${id}]\n\nHello\n\n[END ORCHUB MESSAGE ${id}]` },
-    ]
     const file = join(folder, 'session.jsonl')
     await writeFile(
       file,
@@ -115,12 +107,9 @@ describe('the transcript of Gemini', () => {
   })
 
   it('closed during a search, forgets nothing: the next service reads it (C25)', async () => {
-    const timestamp = '2026-11-15T08:27:59.558Z'
     const file = join(folder, 'session.jsonl')
-    const prompt = { id: 'a', timestamp, type: 'user', content: [{ text: FRAME }] }
-    const cancelled = { id: 'b', timestamp, type: 'info', content: 'Request cancelled.' }
-    const first = `${JSON.stringify(prompt)}\n`
-    await writeFile(file, `${first}${JSON.stringify(cancelled)}\n`)
+    const first = line('a', 'user', [{ text: FRAME }])
+    await writeFile(file, first + line('b', 'info', 'Request cancelled.'))
     const { promise: closed, resolve } = Promise.withResolvers<void>()
     // The next line is read at once, and the search for it takes several turns of the loop.
     port.onEvidence = () => void setImmediate(() => resolve(open!.close()))

@@ -162,6 +162,15 @@ export async function openTestAgent(options: TestAgentOptions) {
     return id
   }
 
+  const newQuestion = () => port.asked.find((one) => !one.isGone && !met.has(one))
+
+  /** Each permission dialog once. */
+  async function openQuestion(): Promise<Asked> {
+    const question = await port.until(newQuestion)
+    met.add(question)
+    return question
+  }
+
   return {
     model,
     cwd,
@@ -200,12 +209,12 @@ export async function openTestAgent(options: TestAgentOptions) {
     callAbout,
     send,
     submit,
-    newQuestion: () => port.asked.find((one) => !one.isGone && !met.has(one)),
-    /** Each permission dialog once. */
-    async openQuestion(): Promise<Asked> {
-      const question = await port.until(() => port.asked.find((one) => !one.isGone && !met.has(one)))
-      met.add(question)
-      return question
+    newQuestion,
+    openQuestion,
+    /** Sends a message that makes the program ask for permission. */
+    async askFor(content: string): Promise<Asked> {
+      await send(content)
+      return await openQuestion()
     },
     /** Sends ten messages, each after the one before was read, and checks that the model was asked about each in order. */
     async exchangeTen() {
