@@ -3,7 +3,7 @@ import type * as FileSystem from 'node:fs'
 import { afterEach, expect, it, vi } from 'vitest'
 import type { ConfigInput } from '../../src/config/config.ts'
 
-/** The disk, which takes its time. */
+/** A disk whose syncs the tests hold back. */
 const disk = vi.hoisted(() => ({
   waiting: [] as ((error: Error | null) => void)[],
   isHeld: false,

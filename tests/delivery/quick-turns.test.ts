@@ -1,4 +1,4 @@
-/** Turns that are over before what was given in them is on record: a model may be quicker than the disk. */
+/** Turns that end before their delivery is recorded: a model may be quicker than the disk. */
 import { afterEach, describe, expect, it } from 'vitest'
 import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
 import { openTeam, type TaskTeam } from '../tasks/harness.ts'

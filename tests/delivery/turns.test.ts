@@ -1,4 +1,4 @@
-/** What keeps a message from an agent, what is looked for, and what does not grow while it waits. */
+/** Obstacles to a delivery, lookups of uncertain messages, and what must not grow while a message waits. */
 import { describe, expect, it } from 'vitest'
 import { rosterOf } from '../../src/agents/agents.ts'
 import type { DeliveryResult } from '../../src/runtimes/runtime.ts'
@@ -13,7 +13,7 @@ const rosterEntry = async () =>
     ({ name }) => name === 'Worker',
   )!
 
-/** As a terminal does: the delivery gives up before a draft, which stays. */
+/** Refuses a delivery because of a draft that stays, as a terminal does. */
 async function refuseForDraft() {
   worker().become('idle')
   const refused = Promise.withResolvers<DeliveryResult>()

@@ -247,7 +247,7 @@ describe('a call', () => {
   })
 })
 
-/** As a model whose entry names none is resolved. */
+/** A model whose entry names no key variable. */
 const NO_KEY = { keyEnv: undefined } as unknown as Partial<ModelSettings>
 
 describe('the key', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { excerpt } from '../../src/base/excerpt.ts'
 import { fence } from '../../src/llm/fence-untrusted-text.ts'
 
-/** What a reader of the rule in FENCE_RULE takes for the data. */
+/** Reads the data by the rule in FENCE_RULE. */
 function read(fenced: string): string | undefined {
   const [, name, mark] = /^<<<(\S+) (\S+)\n/.exec(fenced)!
   const opening = `<<<${name} ${mark}\n`

@@ -18,7 +18,7 @@ export const PROVIDERS: Record<Provider, { model: string; path: string }> = {
 
 export const KEY = 'sk-fake-judge'
 
-/** A clock on which waiting takes no time, and that remembers for how long one would have waited. */
+/** A clock on which waiting takes no time; it records each wait. */
 export function createHasteClock() {
   const waits: number[] = []
   return {
@@ -75,7 +75,7 @@ export async function openServer(play: Play): Promise<ModelServer> {
   return server
 }
 
-/** An address at which nobody listens. */
+/** An address without a server. */
 export async function deadUrl(): Promise<string> {
   const server = createServer()
   server.listen(0, '127.0.0.1')
@@ -86,7 +86,7 @@ export async function deadUrl(): Promise<string> {
   return `http://127.0.0.1:${port}`
 }
 
-/** A server that answers in any way at all. */
+/** An HTTP server with an arbitrary handler. */
 export async function openRawServer(listener: RequestListener): Promise<string> {
   const server = createServer((request, response) => {
     request.resume()

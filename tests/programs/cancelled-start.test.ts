@@ -1,4 +1,4 @@
-/** Programs that are waited for at their start are no longer waited for when nobody wants them any more. */
+/** A cancelled start no longer waits for its program. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

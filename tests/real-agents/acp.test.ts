@@ -17,7 +17,7 @@ import { COMMAND } from './harness/test-agent.ts'
 
 const ROLE = 'You are the scribe of the team.'
 
-/** Until a test lets it go on, the model is at work. */
+/** The model works until a test resolves this. */
 let work = Promise.withResolvers<ModelReply>()
 
 const PLAY: Rule[] = [
@@ -51,7 +51,7 @@ interface Trait {
   /** Shows its role by a system prompt, or in its first turn. */
   readonly role: 'system' | 'prompt'
   readonly steers?: true
-  /** How it is given `@x`, so that it reads no file of that name. */
+  /** How `@x` arrives, so that the program reads no file of that name. */
   readonly mention?: string
 }
 

@@ -36,7 +36,7 @@ const DIALOG = /Do you want to proceed/
 
 const isStop = ({ event }: Noted) => event.hook_event_name === 'Stop'
 
-/** By its own word. */
+/** According to its own status file. */
 async function isAtPrompt(savedState: unknown): Promise<boolean> {
   const { statusFile } = (savedState as { program: { statusFile: string } }).program
   return (await readFile(statusFile, 'utf8')).includes('"status":"idle"')

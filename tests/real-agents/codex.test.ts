@@ -15,7 +15,7 @@ import {
   type TestAgent,
 } from './harness/test-agent.ts'
 
-/** Outside of what its sandbox lets it write. */
+/** Writes outside its sandbox. */
 const PATCH = `apply_patch <<'EOF'
 *** Begin Patch
 *** Add File: /usr/orchub-test.txt

@@ -90,7 +90,7 @@ afterAll(async () => {
   for (const name of MODELS) delete process.env[`SCRIPTED_KEY_${name}`]
 })
 
-/** The operator gives it; the id of the task. */
+/** Delegates as the operator; resolves with the id of the task. */
 async function give(to: string, task: string, more: Record<string, unknown> = {}): Promise<string> {
   const receipt = await team.order('delegate', { to, task, ...more })
   if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))

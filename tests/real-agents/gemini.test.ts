@@ -11,7 +11,7 @@ const ORC = join(import.meta.dirname, '../../orc')
 
 const held = createHeldReply()
 
-/** Never twice the same, which would be a loop. */
+/** Without repetition, which Gemini would take for a loop. */
 const MANY_WORDS = Array.from({ length: 600 }, (_, n) => `word ${n} `).join('')
 
 const play: Rule[] = [

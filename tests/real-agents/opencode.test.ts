@@ -15,7 +15,7 @@ const ROLE = 'You are dev, of the crew of the Argo.'
 const HOME = /Ask anything/
 const CONVERSATION = /^.*\d% used$/m
 
-/** Until a test lets it go on, the model is at work. */
+/** The model works until a test resolves this. */
 let work = Promise.withResolvers<ModelReply>()
 
 const play: Rule[] = [

@@ -53,7 +53,7 @@ let team: RealTeam
 let plans: string
 const script = new Map<string, { steps: Steps; next: number }>()
 
-/** The first words it gets are its task; each result of a tool leads to the next step. */
+/** Its first prompt is its task; each tool result leads to the next step. */
 function play({ agent = '', side, schema, userText, toolResults }: ModelRequest): ModelReply | undefined {
   if (agent === 'poet' && schema !== undefined) return { text: JSON.stringify(POEM) }
   const part = script.get(agent)
@@ -93,7 +93,7 @@ async function start(plan: object): Promise<string> {
   return started.run_id
 }
 
-/** Whatever a program asks permission for is granted, as a person would from anywhere. */
+/** Waits for the end of the run and grants every permission that a program asks for. */
 async function ended(id: string): Promise<SeenRun> {
   const { runs } = team.orchub.engine
   return await team.until(

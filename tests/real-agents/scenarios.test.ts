@@ -19,7 +19,7 @@ interface Trait {
   readonly dialog: RegExp
   /** Path of a file that the program asks one question about. */
   readonly asksAbout: '.' | '..'
-  /** How it gets `@name` and `user@name`, so that it does not read a file of that name. */
+  /** How `@name` and `user@name` arrive, so that the program reads no file of that name. */
   readonly mention: { readonly alone: string; readonly within: string }
 }
 
@@ -47,7 +47,7 @@ const TRAITS: Trait[] = [
   { program: 'opencode', wayIn: 'api', dialog: /Permission required/, asksAbout: '.', mention: PLAIN },
 ]
 
-/** Long enough for what must not happen to happen. */
+/** Time in which a forbidden effect would show. */
 const LONG_ENOUGH_MS = 1500
 
 describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout, mention }) => {
@@ -65,7 +65,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
 
   const alice = () => team.received('Alice')
 
-  /** Every message stands once in the conversation, whatever became of it on its way. */
+  /** Each message is in the conversation exactly once. */
   function expectOnce(...ids: string[]) {
     for (const id of ids) expect(alice().times(id), `${id}: ${alice().history(id)}`).toBe(1)
   }
@@ -269,7 +269,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
         writeFileSync(join(folder, name), secret(name))
     })
 
-    /** A chip of its own, which one program takes out before it looks for names. */
+    /** A link chip, which one program removes before it looks for file names. */
     const chip = '@[x](https://docs.google.com/document/d/aaaaaaaaaaaaaaaaaaaa)'
     const named = [
       ['alone', '@plain.txt'],

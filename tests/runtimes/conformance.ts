@@ -11,9 +11,9 @@ export interface RuntimeFixture {
   readonly wrong: { settings: unknown; path: (string | number)[] }
   /** Settings of an agent whose program is not installed. */
   readonly missing?: unknown
-  /** Settings of an agent that ends at once, and what it says before. */
+  /** Settings of an agent that ends at once, and its last output. */
   readonly endsAtOnce?: { settings: unknown; lastWords: string }
-  /** The service ends and comes back: another runtime of the same place. */
+  /** Restarts the service: another runtime on the same tmux server. */
   reopen?(): Promise<Runtime>
   /** Processes that the agent left running. */
   leftovers?(): Promise<readonly number[]>

@@ -20,7 +20,7 @@ const server = of(11, PANE, { group: PANE, startedAt: '110' })
 const unmarked = of(12, 11, { group: PANE, startedAt: '110', mark: undefined })
 const orphanBefore = of(30, 1)
 
-/** Which processes are ended if these run after a turn was interrupted. */
+/** Returns which of these processes are ended after an interrupt. */
 async function endedOf(...after: ProcessFacts[]): Promise<number[]> {
   Object.assign(system, { processes: [pane, server, unmarked, orphanBefore], uptime: 100, ended: [] })
   const endOrphans = await watchOrphans(PANE, (error) => expect.unreachable(String(error)))

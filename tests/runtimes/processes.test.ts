@@ -23,7 +23,7 @@ function run(script: string, env: Record<string, string> = {}): ChildProcess {
   return child
 }
 
-/** The number it prints first. */
+/** The first number it prints. */
 async function printedBy(child: ChildProcess): Promise<number> {
   const [text] = await once(child.stdout!, 'data')
   return Number(String(text).trim())
@@ -135,7 +135,7 @@ describe('ending all processes of an agent (C15)', () => {
   })
 })
 
-/** A clock on which every look takes a second. */
+/** A clock that advances by a second with every reading. */
 function hurried(from: number) {
   let looks = 0
   return () => from + 1000 * looks++

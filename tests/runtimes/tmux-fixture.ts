@@ -34,13 +34,13 @@ export interface TmuxFixture extends RuntimeFixture {
   readonly socket: string
   readonly folder: string
   reopen(): Promise<Runtime>
-  /** Settings of the receiver, with what a test wants otherwise. */
+  /** Settings of the receiver; `over` replaces some. */
   settings(name?: string, over?: Record<string, unknown>): Record<string, unknown>
   received(name?: string): Received[]
-  /** As a person would, with a command of their own. */
+  /** Runs a tmux command, as a person could. */
   tmux(...words: string[]): string
   panes(): string[]
-  /** Sits down before the agents' window, at a terminal of their own. */
+  /** Attaches a person's terminal to the agents' window. */
   attach(window?: number): Promise<Person>
 }
 
@@ -136,7 +136,7 @@ export async function openTmuxFixture(over: Partial<TmuxOptions> = {}): Promise<
   }
 }
 
-/** Whatever works in that folder, by whatever name. */
+/** Processes whose working folder is below that one. */
 function processesIn(folder: string): number[] {
   return readdirSync('/proc').flatMap((name) => {
     try {

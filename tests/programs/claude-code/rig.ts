@@ -1,4 +1,4 @@
-/** Claude Code without Claude Code: its files are written and its hooks called by the test, its pane is a record. */
+/** A stand-in for Claude Code: the test writes its files and calls its hooks, and its pane records what is pasted. */
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ export async function openRig(savedState: object = {}, found = false) {
   const keys: string[] = []
   const pasted: { turn: Turn; manner: PasteOptions; settle(arrival: DeliveryResult): void }[] = []
   let screen = boxWith('')
-  let failsToKeep = false
+  let isSavingBroken = false
   let looked: Promise<void> | undefined
   let questions = 0
 
@@ -44,7 +44,7 @@ export async function openRig(savedState: object = {}, found = false) {
   })
   const { saveState } = port
   port.saveState = async (value) => {
-    if (failsToKeep) throw new Error('the disk is full')
+    if (isSavingBroken) throw new Error('the disk is full')
     await saveState(value)
   }
   for (const method of ['onText', 'isPaused', 'onUsage'] as const) vi.spyOn(port, method)
@@ -98,17 +98,17 @@ export async function openRig(savedState: object = {}, found = false) {
     },
     /** The next permission dialog. */
     question: () => port.until(() => port.asked[questions]).finally(() => (questions += 1)),
-    /** From now on a look at the screen takes until then. */
-    lookTakes(until: Promise<void>) {
+    /** Snapshots of the screen wait for this from now on. */
+    delayScreen(until: Promise<void>) {
       looked = until
     },
-    keepFails(fails: boolean) {
-      failsToKeep = fails
+    failSaving(fails: boolean) {
+      isSavingBroken = fails
     },
     show(next: PaneScreen) {
       screen = next
     },
-    /** As the program writes it: the time is always later than that of what we know. */
+    /** Writes the status file, as the program does, with a later time than every event before. */
     status(status: string, extra: object = {}) {
       clock = Math.max(clock, Date.now()) + 1
       const content = { sessionId: 's1', version: '2.1.197', status, statusUpdatedAt: clock, ...extra }
@@ -117,11 +117,11 @@ export async function openRig(savedState: object = {}, found = false) {
     hook,
     /** A prompt is submitted, and its hook reports it. */
     submit: (prompt: string) => hook('UserPromptSubmit', { prompt }),
-    /** Records of the transcript: a prompt, an answer. */
+    /** Appends a prompt to the transcript. */
     prompt(text: string, extra: object = {}) {
       append({ type: 'user', uuid: `p${++uuids}`, message: { content: text }, ...extra })
     },
-    /** As the program writes down what our Stop hook answered. */
+    /** Records the response to our Stop hook, as the program does. */
     feedback(text: string) {
       const context = { type: 'hook_additional_context', hookName: 'Stop', hookEvent: 'Stop' }
       append({ type: 'attachment', uuid: `f${++uuids}`, attachment: { ...context, content: [text] } })

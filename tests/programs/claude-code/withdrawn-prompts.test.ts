@@ -13,7 +13,7 @@ describe('finding out whether Escape withdrew a prompt', () => {
     await rig.close()
   })
 
-  /** With a message of ours submitted, of which only its hook has told. */
+  /** Our message is submitted; only its hook has reported it. */
   async function submitted() {
     rig = await openRig({}, true)
     rig.status('idle')
@@ -21,7 +21,7 @@ describe('finding out whether Escape withdrew a prompt', () => {
     await rig.submit(message('msg_1'))
   }
 
-  /** As where the system has no watches left: it is told every second that the status may have changed. */
+  /** Rewrites the status file every second, like the polling on a system without watches. */
   function tellEverySecond() {
     const file = join(rig.root, 'sessions', '4242.json')
     readings = setInterval(() => writeFileSync(file, readFileSync(file)), 1000)
@@ -94,7 +94,7 @@ describe('finding out whether Escape withdrew a prompt', () => {
     rig.status('idle')
     await after(3500)
     const look = Promise.withResolvers<void>()
-    rig.lookTakes(look.promise)
+    rig.delayScreen(look.promise)
     await after(900)
     await rig.submit(message('msg_2'))
     look.resolve()

@@ -1,4 +1,4 @@
-/** An app-server on a unix socket that answers as a test says: for what the real one cannot be brought to do. */
+/** An app-server on a unix socket with scripted answers, for cases that the real one cannot be made to produce. */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createCodex } from '../../../src/programs/codex/program.ts'
 import type { ProgramLaunchOptions } from '../../../src/programs/program.ts'
 
-/** Writes down its arguments; as a server it listens and, like Codex, finishes its turn at the first signal. */
+/** Records its arguments; as a server it listens and, like Codex, finishes its turn at the first signal. */
 const FAKE_CODEX = `#!${process.execPath}
 const { appendFileSync } = require('node:fs')
 const [kind] = process.argv.slice(2)

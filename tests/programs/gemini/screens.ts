@@ -23,7 +23,7 @@ export const empty = screen([' >   Type your message or @path/to/file'], { x: 3,
 export const draft = screen([' > a draft'], { x: 10, row: 0 })
 export const multiline = screen([' > a draft', '   second line'], { x: 14, row: 1 })
 export const pasted = screen([' > [Pasted Text: 42000 chars]'], { x: 29, row: 0 })
-/** Someone has typed what the placeholder says. */
+/** A draft with the text of the placeholder. */
 export const imitation = screen([' >   Type your message or @path/to/file'], { x: 39, row: 0 })
 export const shellMode = screen([' !   Type your shell command'], { x: 3, row: 0 })
 export const vimInsert = screen([" >   Press 'Esc' for NORMAL mode."], { x: 3, row: 0 })

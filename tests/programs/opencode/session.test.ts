@@ -22,7 +22,7 @@ describe('a session of opencode', () => {
     await server.close()
   })
 
-  /** By a clock that was never set, unless a test sets it. */
+  /** Boot time by a clock that only the tests set. */
   let bootedAt = 1_000_000
 
   async function follow(

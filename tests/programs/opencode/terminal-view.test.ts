@@ -38,7 +38,7 @@ describe('the view of opencode in the pane', () => {
 })
 
 describe('a conversation of opencode', () => {
-  /** Looks see one after the other, then the last for ever. */
+  /** Each snapshot shows the next screen; the last one repeats. */
   function pane(views: (TerminalView | Error)[], wantedLooks = 30) {
     const shown: number[] = []
     let looks = 0

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PrepareProgram } from './home.ts'
 
-/** Codex warns, over ACP even in the agent's words, of a model that is in no catalog. This one is in the user's own. */
+/** Codex warns of a model that is in no catalog, over ACP even in the agent's text. This catalog is the user's own. */
 const CATALOG = {
   models: [
     {

@@ -67,9 +67,9 @@ export async function startHookServer() {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     hooks,
     messages,
-    /** Of all requests. */
+    /** The tokens of all requests. */
     tokens,
-    /** From now on hooks reach this session; undefined: the service is away, as far as they can tell. */
+    /** Hooks reach this session from now on; undefined: the service is down. */
     attach(next: Session | undefined) {
       session = next
     },

@@ -103,7 +103,7 @@ export async function openKillableTeam({ programs, play, others = {} }: Killable
     return agents.find((agent) => agent.name === name)?.session
   }
 
-  /** To ask the service takes its time and ours: seldom, for a program that starts needs both cores itself. */
+  /** Polls rarely, because a starting program needs both cores. */
   async function becomes(name: string, state: 'idle' | 'exited' | 'error') {
     const is = async () => (await stateOf(name)) === state
     await until(`${name} is ${state}`, is, { patienceMs: START_MS, everyMs: 50 })
@@ -136,7 +136,7 @@ export async function openKillableTeam({ programs, play, others = {} }: Killable
       const receipt = await client.command({ type: 'request_action', action, target })
       if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))
     },
-    /** That step of the ladder, or one beyond it. */
+    /** The delivery reached that state, or a later one. */
     reaches: (id: string, state: (typeof DELIVERY_STATES)[number]) =>
       until(
         `${id} is ${state}`,
@@ -145,7 +145,7 @@ export async function openKillableTeam({ programs, play, others = {} }: Killable
     async mailOf(name: string) {
       return (await client.mailbox({ agent: name, filter: 'all' })).messages
     },
-    /** As a person types who sits at the pane. */
+    /** Types like a person at the pane. */
     async type(name: string, text: string) {
       const { pane } = savedState(name)
       await tmux('send-keys', '-t', pane, '-l', '--', text)
@@ -153,13 +153,13 @@ export async function openKillableTeam({ programs, play, others = {} }: Killable
       await sleep(TYPING_PAUSE_MS)
       await tmux('send-keys', '-t', pane, 'Enter')
     },
-    /** The machine is switched off. */
+    /** Kills the service, the tmux server and all agents, like a power failure. */
     async killAll() {
       await daemon.kill()
       await tmux('kill-server').catch(() => {})
       for (const name of Object.keys(programs)) await members.kill(name)
     },
-    /** While the service is away. */
+    /** Edits the saved state of a program while the service is down. */
     change(name: string, edit: (program: Record<string, unknown>) => Record<string, unknown>) {
       const writable = new DatabaseSync(join(daemon.folder, '.orc', 'orc.db'))
       const all = savedState(name)

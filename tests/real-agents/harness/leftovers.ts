@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Timeouts for processes to end, longer after a kill: a busy machine takes its time even for that. */
+/** Timeouts for processes to end; longer after a kill, for a busy machine. */
 const ENDING_MS = 1_000
 const KILLING_MS = 30_000
 const LOOK_MS = 50
@@ -40,7 +40,7 @@ export async function signalProcessesOf(
   }
 }
 
-/** Until nothing is left, not even what one of them was just starting. */
+/** Repeats until nothing is left, because a process may just start another one. */
 export async function killProcessesOf(home: string | undefined): Promise<void> {
   await signalProcessesOf(home, 'SIGKILL')
   const left = await leftAfter(home, KILLING_MS, () => signalProcessesOf(home, 'SIGKILL'))

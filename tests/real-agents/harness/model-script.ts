@@ -45,7 +45,7 @@ export function createModelScript() {
       entries.push({ agent, words, reply: promise })
       return resolve
     },
-    /** Entries that were never used. A test that ends with some has not tested what its name says. */
+    /** Entries that were never used. A test that leaves some did not test its subject. */
     unused: () => entries.map(({ agent, words }) => `${agent} ${words}`),
     clear() {
       entries = []
@@ -69,7 +69,7 @@ export const byJson: Saying = (type, fields) => ({
   text: JSON.stringify({ type: type.toUpperCase(), ...fields }),
 })
 
-/** Commands become an answer; a program offers the tools under a name of its own, an agent that is a model as they are. */
+/** Turns commands into an answer. A program offers the tools under a name of its own, an agent that is a model as they are. */
 export function says(...commands: readonly Command[]): (request: ModelRequest) => ModelReply {
   return ({ tools }) => ({
     text: ['I go on.', ...commands.flatMap(({ text }) => (text === undefined ? [] : [text]))].join('\n'),

@@ -5,7 +5,7 @@ const PATIENCE_MS = 120_000
 
 const marker = (id: string) => `[ORCHUB MESSAGE ${id}]`
 
-/** The prompts that an agent's model actually received, which is what counts in the end. */
+/** The prompts that an agent's model received. */
 export function receivedBy(model: ModelServer, agent: string) {
   const calls = () => model.calls(agent)
   /** Programs ask their model for titles and suggestions too, and quote the conversation in it. */
@@ -24,9 +24,9 @@ export function receivedBy(model: ModelServer, agent: string) {
         (call) => call.agent === agent && call.request?.side === false && call.body.includes(words),
         PATIENCE_MS,
       ),
-    /** How often it stands in the conversation, as its last request showed it. */
+    /** Number of occurrences in the conversation of the last request. */
     times: (id: string): number => count(ownCalls().at(-1)!, id),
-    /** For the reader of a failure: in which calls it stood how often. */
+    /** Number of occurrences in each call, for the message of a failed test. */
     history: (id: string): string =>
       calls()
         .map((call) => `${call.request?.side === false ? 'own' : 'side'} call: ${count(call, id)}`)

@@ -35,7 +35,7 @@ export async function prepareTeamAgents({ programs, folder, modelUrl, runtime = 
   }
   return {
     agents,
-    /** Brakes would only get in the way of a fast model. */
+    /** Without limits, which a fast model would reach. */
     config: {
       agents,
       limits: { rate: 'off', ping_pong: 'off', hops: 'off' },

@@ -83,7 +83,7 @@ export async function openTeam({ programs, play, runtime = 'tmux', config = {} }
     return [...log, ...screens].join('\n')
   }
 
-  /** As the operator, in whose name nothing needs a rule. */
+  /** Executes a command as the operator, who needs no rule. */
   async function order(type: string, fields: Record<string, unknown>) {
     return await orchub.engine.handle({ kind: 'operator' }, { type, fields })
   }
@@ -116,7 +116,7 @@ export async function openTeam({ programs, play, runtime = 'tmux', config = {} }
       until(`${name} is idle`, () => orchub.engine.sessions.session(name)?.state === 'idle', START_MS),
     becomes: (name: string, state: string) =>
       until(`${name} is ${state}`, () => orchub.engine.sessions.session(name)?.state === state),
-    /** Gives the id of the message. */
+    /** Resolves with the id of the message. */
     async send(to: string, content: string, more: Record<string, unknown> = {}): Promise<string> {
       const receipt = await order('send_message', { to, content, ...more })
       if (receipt.status !== 'delivered') throw new Error(JSON.stringify(receipt))
@@ -147,7 +147,7 @@ export async function openTeam({ programs, play, runtime = 'tmux', config = {} }
       await terminal.shows(new RegExp(`${RegExp.escape(name)} · `))
       return terminal
     },
-    /** The service ends as by `orc serve`; the agents go on; it starts again. */
+    /** Restarts the service; by default the agents keep running. */
     async restart(agents: 'leave' | 'end' = 'leave') {
       await orchub.close(agents)
       orchub = await start()

@@ -9,11 +9,11 @@ const execute = promisify(execFile)
 export interface Terminal {
   /** The visible screen, without colours. */
   screen(): Promise<string>
-  /** The screen as soon as it shows that; rejects with the last screen when it does not in time. */
+  /** Resolves with the screen once it matches; rejects with the last screen after the timeout. */
   shows(what: RegExp, timeoutMs?: number): Promise<string>
-  /** As a person types: no bracketed paste, no Enter. */
+  /** Types like a person: no bracketed paste, no Enter. */
   type(text: string): Promise<void>
-  /** As a person enters a line: it is seen to stand there before Enter follows. */
+  /** Enters a line like a person: presses Enter once the screen shows it. */
   enter(line: string): Promise<void>
   /** By tmux's names, such as `Enter`, `Escape`. */
   press(...keys: string[]): Promise<void>
@@ -23,7 +23,7 @@ export interface Terminal {
 export interface TerminalOptions {
   readonly argv: readonly string[]
   readonly cwd: string
-  /** With a HOME that no other process has: all that runs with it is ended at the close. */
+  /** Needs a HOME of its own: `close` ends every process with that HOME. */
   readonly env: Readonly<Record<string, string>>
 }
 

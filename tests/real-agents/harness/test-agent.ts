@@ -133,7 +133,7 @@ export async function openTestAgent(options: TestAgentOptions) {
     return savedState
   }
 
-  /** The machine is switched off: the terminals' server and everything in them. */
+  /** Kills the tmux server and everything in it, like a power failure. */
   async function killAll() {
     await tmux('kill-server').catch(() => {})
     await endProcessesOf(home.env.HOME)
@@ -187,10 +187,10 @@ export async function openTestAgent(options: TestAgentOptions) {
     restartService,
     killAll,
     screen,
-    /** As a person types: no bracketed paste, no Enter. */
+    /** Types like a person: no bracketed paste, no Enter. */
     type,
     press,
-    /** As a person enters a line: it is seen to stand in the input box, and Enter follows at the pace of a hand. */
+    /** Enters a line like a person: waits until the input box shows it, and presses Enter after a pause. */
     async enter(line: string) {
       await type(line)
       await shows(new RegExp(`[›❯>]\\s${RegExp.escape(line)}\\s*$`, 'm'))

@@ -9,7 +9,7 @@ const telling = (title: string) => `I tell Bob of what is ${title}.`
 const toBob = (title: string) =>
   `${telling(title)}\n<orc-command name="send_message" to="Bob" title="${title}">It is done.</orc-command>`
 
-/** A file for each program, so that they run beside each other. */
+/** One file per program, so that they run in parallel. */
 export function describeSurvival(program: AgentName) {
   describe(`${program} survives`, () => {
     const script = createModelScript()
@@ -25,7 +25,7 @@ export function describeSurvival(program: AgentName) {
 
     const alice = () => team.received('Alice')
 
-    /** In the end every message was read, and stands in the conversation once. */
+    /** Every message was read and is in the conversation once. */
     async function expectRead(...ids: string[]) {
       for (const id of ids) await team.reaches(id, 'read')
       await team.becomes('Alice', 'idle')
@@ -164,7 +164,7 @@ export function describeSurvival(program: AgentName) {
       await team.becomes('Bob', 'idle')
     })
 
-    /** Alice does not come up: her state and the audit say why, Bob works, and a reset mends it. */
+    /** Alice cannot start: her state and the audit say why, Bob works, and a reset helps. */
     async function expectClearFailure(words: RegExp) {
       const before = team.audit().length
       await team.daemon.start()

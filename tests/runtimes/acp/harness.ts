@@ -58,7 +58,7 @@ export interface StartOptions {
   limits?: Partial<AcpLimits>
   environment?: NodeJS.ProcessEnv
   cwd?: string
-  /** How long the engine takes over what was said. */
+  /** Delays the processing of the agent's text. */
   hear?: (text: string) => Promise<void>
 }
 

@@ -11,7 +11,7 @@ import { describeRuntime } from '../conformance.ts'
 import { createDoor } from './harness.ts'
 import { modelAt, TOOLS, type Wire } from './test-model.ts'
 
-/** Says what stands behind `say ` in a turn, and works for as long as `work MS` says. */
+/** Prints the text after `say ` in a turn, and works for the time in `work MS`. */
 function obey({ userText }: ModelRequest) {
   const said = /^say (.*)$/m.exec(userText)?.[1]
   const delayMs = Number(/^work (\d+)$/m.exec(userText)?.[1] ?? 0)

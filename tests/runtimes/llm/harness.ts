@@ -16,13 +16,13 @@ import { REAL_CLOCK } from '../../fakes/real-clock.ts'
 import { createRecordingPort, type RecordingPort } from '../../fakes/recording-port.ts'
 import { modelAt, TOOLS, type Wire } from './test-model.ts'
 
-/** A door that carries out each key once, and writes down what was asked of it. */
+/** A door that executes each key once and records every call. */
 export function createDoor(answer: (said: RawCommand) => Receipt | Promise<Receipt> = () => DONE) {
   const asked: { said: RawCommand; key: string }[] = []
   const receipts = new Map<string, Promise<Receipt>>()
   return {
     asked,
-    /** How often something was truly done. */
+    /** Number of executed commands. */
     get effects() {
       return receipts.size
     },

@@ -1,4 +1,4 @@
-/** Run by resume.test.ts as a process of its own, to be killed in the middle of a turn. */
+/** A process that resume.test.ts kills in the middle of a turn. */
 
 import { createModels } from '../../../src/llm/sdk/models.ts'
 import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'

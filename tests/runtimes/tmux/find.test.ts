@@ -1,4 +1,4 @@
-/** While everything is halted, a service that is back only looks for what still runs. */
+/** During a halt, a restarted service only looks for agents that still run. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createRecordingPort } from '../../fakes/recording-port.ts'
 import { openTmuxFixture, type TmuxFixture } from '../tmux-fixture.ts'

@@ -36,13 +36,13 @@ async function start(over: Partial<AgentStart> = {}, runtime = fixture.runtime) 
   return session
 }
 
-/** With nothing left or closed in order. */
+/** Starts the agent in the next service, as after a kill: nothing was closed. */
 async function startAfterKill(savedState: unknown, over: Partial<AgentStart> = {}) {
   port = createRecordingPort()
   return start({ savedState, ...over }, await fixture.reopen())
 }
 
-/** Starts an agent and is killed right after its process runs; resolves with what was kept until then. */
+/** Starts an agent in a service that is killed right after the launch; resolves with the saved state. */
 async function killedAfterLaunch(over: Partial<AgentStart> = {}): Promise<{ mark: string }> {
   const { promise: launched, resolve } = Promise.withResolvers<void>()
   let first: unknown

@@ -130,7 +130,7 @@ describe('the launch file', () => {
 
   const shells = ['sh', 'bash'].filter((shell) => existsSync(`/bin/${shell}`))
 
-  /** The environment of what it becomes, when it is run by that shell in that environment. */
+  /** The environment of the process that the shell executes from the launch file. */
   async function environmentBy(shell: string, env: Record<string, string>, around = {}) {
     const folder = mkdtempSync(join(tmpdir(), 'orc-launch-'))
     const path = await writeLaunchFile(folder, { argv: ['/usr/bin/env', '-0'], env, cwd: folder })

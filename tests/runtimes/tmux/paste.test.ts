@@ -58,8 +58,8 @@ const manner = (over: Partial<PasteOptions> = {}): PasteOptions => ({
 
 const draft: Pick<PasteOptions, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
 
-/** Runs once, at the moment when the look is over and the write not yet begun. */
-function afterTheLook(what: () => void): PasteOptions['inputBox'] {
+/** Runs once, between the snapshot and the paste. */
+function afterSnapshot(what: () => void): PasteOptions['inputBox'] {
   let isDone = false
   return () => {
     if (!isDone) what()
@@ -87,7 +87,7 @@ describe('a text on its way into a pane', () => {
   })
 
   it('is loaded again when the pane changed right before the paste', async () => {
-    const inputBox = afterTheLook(() => {
+    const inputBox = afterSnapshot(() => {
       fixture.tmux('copy-mode', '-t', pane.id)
       setTimeout(() => fixture.tmux('send-keys', '-t', pane.id, '-X', 'cancel'), 100)
     })
@@ -106,7 +106,7 @@ describe('between the snapshot and the paste', () => {
     ['has its input switched off', 'switched off', ['select-pane', '-d'], []],
     ['is synchronized', 'synchronized', ['set-option', '-w'], ['synchronize-panes', 'on']],
   ])('a pane that %s is not written to', async (_, reason, command, values) => {
-    const inputBox = afterTheLook(() => fixture.tmux(...command, '-t', pane.id, ...values))
+    const inputBox = afterSnapshot(() => fixture.tmux(...command, '-t', pane.id, ...values))
     const arrival = await pane.paste(turn, manner({ inputBox }))
     expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining(reason) })
     expect(fixture.received()).toEqual([])
@@ -114,7 +114,7 @@ describe('between the snapshot and the paste', () => {
   })
 
   it('a pane that is closed is not written to', async () => {
-    const inputBox = afterTheLook(() => fixture.tmux('kill-pane', '-t', pane.id))
+    const inputBox = afterSnapshot(() => fixture.tmux('kill-pane', '-t', pane.id))
     const arrival = await pane.paste(turn, manner({ inputBox }))
     expect(arrival).toMatchObject({ state: 'queued' })
   })
@@ -135,7 +135,7 @@ describe('between the snapshot and the paste', () => {
 })
 
 describe('a person who takes over the pane in the control room', () => {
-  /** Pasted, and not entered since something else came up. */
+  /** Leaves our text pasted without its Enter, because the program turned busy. */
   async function leaveUnsent() {
     let state: SessionState = 'idle'
     setTimeout(() => (state = 'busy'), 100)
@@ -144,7 +144,7 @@ describe('a person who takes over the pane in the control room', () => {
   }
 
   it('right after the snapshot never gets our text mixed into theirs', async () => {
-    const inputBox = afterTheLook(() => void pane.takeOver('ann').type('mine'))
+    const inputBox = afterSnapshot(() => void pane.takeOver('ann').type('mine'))
     const arrival = await pane.paste(turn, manner({ inputBox, patienceMs: 300 }))
     expect(arrival).toEqual({ state: 'queued', evidence: 'not written: ann has taken over its terminal' })
     expect((await pane.screen()).lines[0]).toBe('> mine')
@@ -194,7 +194,7 @@ describe('between the paste and Enter', () => {
     expect(fixture.received().map(({ text }) => text)).toEqual([turn.text])
   })
 
-  /** A pane whose connection is cut off at commands that hold the word: before tmux has them, or after it did them. */
+  /** A pane whose connection breaks at commands with that word: before tmux gets them, or after it executed them. */
   function cutOffAt(word: string, times: number, when: 'before' | 'after') {
     let left = times
     const run: TmuxServer['run'] = async (...commands) => {
@@ -445,7 +445,7 @@ describe('a delivery that is no longer wanted', () => {
 
   it('is not written when it is cancelled between the snapshot and the paste', async () => {
     const gone = new AbortController()
-    const inputBox = afterTheLook(() => gone.abort('reset'))
+    const inputBox = afterSnapshot(() => gone.abort('reset'))
     const arrival = await pane.paste(turn, manner({ inputBox, signal: gone.signal }))
     expect(arrival).toEqual({ state: 'queued', evidence: 'no longer wanted: reset' })
     expect((await pane.screen()).lines[0]).toBe('>')

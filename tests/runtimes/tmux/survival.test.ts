@@ -171,7 +171,7 @@ describe('an agent in a pane', () => {
 describe('a cancelled start', () => {
   const STARTING = new Error('it was stopped while it started')
 
-  /** Agents of this program are launched, and then nobody ever gets to follow them. */
+  /** Launches agents of a program that never begins to follow its pane. */
   async function openHanging() {
     const program: AgentProgram = { ...createAnyProgram(), follow: () => new Promise(() => {}) }
     const runtime = openRuntime({ programs: [program] })
