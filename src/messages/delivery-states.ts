@@ -143,21 +143,16 @@ export async function withdrawQueued(
   evidence: string,
   kind?: TaskMessageKind,
 ): Promise<void> {
-  const ofKind = kind === undefined ? '' : 'AND m.kind = ?'
+  const ofKind = kind === undefined ? '' : 'AND kind = ?'
   // Select by the few messages of the task: the mailbox may be long.
-  const queued = await tx.all<{ message: number }>(
-    `SELECT d.message FROM messages AS m
-       JOIN deliveries AS d ON d.recipient = m.recipient AND d.message = m.seq
-      WHERE m.task = ? AND m.recipient = ? AND d.state = 'queued' ${ofKind} ${tx.lockRow}`,
-    [task, agent, ...(kind === undefined ? [] : [kind])],
+  const rows = await tx.all<{ message: number }>(
+    `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ?
+      WHERE recipient = ? AND state = 'queued'
+        AND message IN (SELECT seq FROM messages WHERE task = ? ${ofKind}) RETURNING message`,
+    [tx.now, evidence, agent, task, ...(kind === undefined ? [] : [kind])],
   )
-  for (const { message } of queued) {
-    tx.run(
-      `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ? WHERE recipient = ? AND message = ?`,
-      [tx.now, evidence, agent, message],
-    )
-    audit(tx, agent, [message], 'failed', evidence)
-  }
+  const withdrawn = rows.map(({ message }) => message).sort((a, b) => a - b)
+  audit(tx, agent, withdrawn, 'failed', evidence)
 }
 
 /** People have no mailbox: a message to them counts as read at once, because it is shown with its task. */
