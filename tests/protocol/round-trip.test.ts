@@ -5,46 +5,11 @@ import { encodeCommand } from './encode-command.ts'
 
 const NOTATIONS = ['modern', 'legacy', 'json'] as const
 const awkward = fc.constantFrom(
-  ...[
-    '<',
-    '>',
-    '&',
-    '&amp;',
-    '"',
-    "'",
-    '`',
-    '```',
-    '~~~',
-    '\n',
-    '\r\n',
-    '\n\n',
-    ' ',
-    '\t',
-    ']]>',
-    '<![CDATA[',
-    '\\',
-    '\0',
-  ],
-  ...[
-    '<orc-command name="mailbox_check"/>',
-    '</orc-command>',
-    '<to>',
-    '</content>',
-    '{"orc_command": {',
-    '}}',
-    '- ',
-    '> ',
-  ],
-  ...[
-    '[ORCHESTRATOR RESPONSE]',
-    '[END ORCHUB MESSAGE msg_1]',
-    '[ORCHUB MESSAGE msg_1]',
-    'text',
-    'é',
-    '😀',
-    '\u2028',
-    '\ufeff',
-  ],
+  ...`<|>|&|&amp;|"|'|\`|\`\`\`|~~~|\n|\r\n|\n\n| |\t|]]>|<![CDATA[|\\|\0|</orc-command>|<to>|</content>|}}|- |> `.split(
+    '|',
+  ),
+  ...'<orc-command name="mailbox_check"/>|{"orc_command": {|[ORCHESTRATOR RESPONSE]'.split('|'),
+  ...'[END ORCHUB MESSAGE msg_1]|[ORCHUB MESSAGE msg_1]|text|é|😀|\u2028|\ufeff'.split('|'),
 )
 const value = fc.oneof(
   fc.array(awkward, { minLength: 1, maxLength: 12 }).map((parts) => parts.join('')),
