@@ -26,7 +26,7 @@ import {
   type RunningAgent,
   revokeSessionToken,
 } from './start-session.ts'
-import { readAgents, readSession, readSessions, registerAgent, setWanted } from './store.ts'
+import { changeSession, readAgents, readSession, readSessions, registerAgent } from './store.ts'
 
 /** Ending an agent waits this long for a start in progress to notice that it was cancelled. */
 const START_CANCEL_MS = 10_000
@@ -80,7 +80,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     postponed.delete(name)
     const entry = running.get(name)
     await Promise.all([
-      store.write((tx) => setWanted(tx, name, false)),
+      store.write((tx) => changeSession(tx, name, { wanted: 0 })),
       // Synchronously, so that a start requested right after this one waits for the end.
       entry === undefined ? undefined : end(name, entry, () => revokeSessionToken(options, name)),
     ])

@@ -16,17 +16,7 @@ import { errorReceipt } from '../protocol/receipt.ts'
 import type { AgentStart, CommandResult, Runtime, Session, SessionPort } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 import type { SessionsOptions } from './sessions.ts'
-import {
-  beginSession,
-  forgetSessionState,
-  readAgent,
-  readSession,
-  type SessionRow,
-  saveSessionState,
-  setSession,
-  setSessionToken,
-  setWanted,
-} from './store.ts'
+import { beginSession, changeSession, readAgent, readSession, type SessionRow, setSession } from './store.ts'
 
 /**
  * Starts one agent. The steps, in order: wait for its previous session to end, read its rows, open the delivery to it,
@@ -142,7 +132,7 @@ export function createSessionStart(options: SessionStartOptions) {
       const row = await readSession(tx, name)
       if (row === undefined || conversation === 'new') {
         await beginSession(tx, name, randomBytes(NONCE_BYTES).toString('base64url'))
-      } else await setWanted(tx, name, true)
+      } else await changeSession(tx, name, { wanted: 1 })
       return (await readSession(tx, name))!
     })
   }
@@ -207,7 +197,9 @@ export function createSessionStart(options: SessionStartOptions) {
       listen: (respond) => options.listen(name, nonce, respond),
       onUsage: (usage) => usageTracker.used(name, usage),
       save: (value) =>
-        store.write((tx) => saveSessionState(tx, name, JSON.stringify({ runtime: runtime.name, value }))),
+        store.write((tx) =>
+          changeSession(tx, name, { kept: JSON.stringify({ runtime: runtime.name, value }) }),
+        ),
       async onChanged(state, evidence, isInTurn) {
         if (state === 'exited' && running.get(name) === entry) {
           running.delete(name)
@@ -277,7 +269,7 @@ export async function revokeSessionToken({ store, tokens }: SessionTokenStores, 
 async function issueSessionToken(stores: SessionTokenStores, agent: string): Promise<string> {
   await revokeSessionToken(stores, agent)
   const { id, token } = await stores.tokens.mint(agent)
-  await stores.store.write((tx) => setSessionToken(tx, agent, parseId('tok', id)!))
+  await stores.store.write((tx) => changeSession(tx, agent, { token: parseId('tok', id)! }))
   return token
 }
 
@@ -338,7 +330,7 @@ export function createEarlierSessions(
   runtimes: ReadonlyMap<string, Runtime>,
 ): EarlierSessions {
   async function discardState(agent: string, stored: string) {
-    if (await endProcesses(agent, stored)) await store.write((tx) => forgetSessionState(tx, agent))
+    if (await endProcesses(agent, stored)) await store.write((tx) => changeSession(tx, agent, { kept: null }))
   }
 
   /** Returns false if a process may still run. */

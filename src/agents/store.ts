@@ -95,28 +95,17 @@ export async function beginSession(tx: Tx, agent: string, nonce: string): Promis
   )
 }
 
-export async function saveSessionState(tx: Tx, agent: string, kept: string): Promise<void> {
-  await tx.run('UPDATE sessions SET kept = ?, updated_at = ? WHERE agent = ?', [kept, tx.now, agent])
-}
-
-export async function forgetSessionState(tx: Tx, agent: string): Promise<void> {
-  await tx.run('UPDATE sessions SET kept = NULL, updated_at = ? WHERE agent = ?', [tx.now, agent])
-}
-
-export async function setSessionToken(tx: Tx, agent: string, token: number): Promise<void> {
-  await tx.run('UPDATE sessions SET token = ?, updated_at = ? WHERE agent = ?', [token, tx.now, agent])
-}
-
-export async function setWanted(tx: Tx, agent: string, wanted: boolean): Promise<void> {
-  await tx.run('UPDATE sessions SET wanted = ?, updated_at = ? WHERE agent = ?', [
-    wanted ? 1 : 0,
+export async function changeSession(
+  tx: Tx,
+  agent: string,
+  changes: Partial<Pick<SessionRow, 'kept' | 'token' | 'wanted' | 'granted'>>,
+): Promise<void> {
+  const columns = Object.keys(changes).map((column) => `${column} = ?`)
+  await tx.run(`UPDATE sessions SET ${columns.join(', ')}, updated_at = ? WHERE agent = ?`, [
+    ...Object.values(changes),
     tx.now,
     agent,
   ])
-}
-
-export async function grantSpending(tx: Tx, agent: string, granted: number): Promise<void> {
-  await tx.run('UPDATE sessions SET granted = ?, updated_at = ? WHERE agent = ?', [granted, tx.now, agent])
 }
 
 /** Context usage of an agent (C26). */

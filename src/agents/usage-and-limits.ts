@@ -24,8 +24,8 @@ import type { AgentSchema } from './api.ts'
 import {
   addSpending,
   attributeSpending,
+  changeSession,
   clearUsage,
-  grantSpending,
   readAllUsage,
   readSessions,
   readSpent,
@@ -342,7 +342,7 @@ function createSpending({
     },
     async grant(tx: Tx, agent: string) {
       const now = spent.get(agent) ?? 0
-      await grantSpending(tx, agent, now)
+      await changeSession(tx, agent, { granted: now })
       tx.afterCommit(() => {
         totalGranted += now - (granted.get(agent) ?? 0)
         granted.set(agent, now)
