@@ -216,7 +216,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       ...{ tasks, sessions, conversations, holding, store, timers, usageTracker },
       models: options.models,
       redact: options.redact,
-      team: () => team,
       decide: (...verdict) => verdicts.decide(...verdict),
       checkAnswer: (...answer) => verdicts.checkAnswer(...answer),
       closing: closing.signal,

@@ -138,7 +138,6 @@ async function askOutsideOfTasks(
 
 interface UserResponseOptions {
   store: Reader
-  team(): Team
   decide: DecideRequest
   /** A model's objection to a person's answer; must not run in a transaction. */
   checkAnswer(person: Person, request: string, verdict: HumanVerdict): Promise<AppError | undefined>
@@ -147,19 +146,18 @@ interface UserResponseOptions {
 /** Lets a person answer by a command (S2.5), like `orc answer ID TEXT`. */
 export const userResponseHandler = ({
   store,
-  team,
   decide,
   checkAnswer,
 }: UserResponseOptions): Handler<FieldsOf<'user_response'>> => ({
-  async perform({ team: called, speaker, commit }, fields) {
-    const person = personBehind(called, speaker.principal)
+  async perform({ team, speaker, commit }, fields) {
+    const person = personBehind(team, speaker.principal)
     if (person === undefined) {
       return new AppError('FORBIDDEN', 'Only people can use user_response', {
         hint: 'Agents answer questions with the command answer.',
       })
     }
     const verdict = { decision: 'answer', comment: fields.answer } as const
-    const named = await findRequest(store, team(), fields)
+    const named = await findRequest(store, team, fields)
     const objection = named.ok ? await checkAnswer(person, named.value, verdict) : undefined
     return await commit(async ({ tx, unsigned, team }) => {
       if (objection !== undefined) return objection

@@ -3,7 +3,6 @@ import type { UsageTracker } from '../../agents/usage-and-limits.ts'
 import type { AppError } from '../../base/errors.ts'
 import type { Person } from '../../base/person.ts'
 import { builtInEntries, type CommandEntry, commandEntry } from '../../commands/commands.ts'
-import type { Team } from '../../commands/team.ts'
 import type { Models } from '../../llm/llm.ts'
 import type { Conversations } from '../../messages/conversations.ts'
 import type { Holding } from '../../people/hold-command.ts'
@@ -30,7 +29,6 @@ interface TaskCommandsOptions {
   usageTracker: Pick<UsageTracker, 'ownCall'>
   models: Models | undefined
   redact(text: string): string
-  team(): Team
   decide: DecideRequest
   /** A model's objection to a person's answer; must not run in a transaction. */
   checkAnswer(person: Person, request: string, verdict: HumanVerdict): Promise<AppError | undefined>
