@@ -2,12 +2,15 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Models, ObjectCall } from '../../src/llm/llm.ts'
+import { git } from '../fakes/git.ts'
 import { createPuppets } from '../fakes/puppet-runtime.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
 
 let team: RunTeam
 afterEach(() => team.close())
 
+const MODEL = { provider: 'openai-compatible' as const, model: 'x', base_url: 'http://127.0.0.1:1/v1' }
+const WITH_MODEL = { models: { fast: MODEL } }
 const PROGRAM = { runtime: 'tmux' as const, program: 'any' as const, with: { command: 'true' } }
 
 describe('a member of the team', () => {
@@ -58,16 +61,26 @@ agents:
   })
 })
 
-it('starts an agent program for the run, and stops it afterwards', async () => {
+const GUEST =
+  'agents: { guest: { program: any, with: { command: "true" }, instructions: Do it., retries: 0 } }'
+
+/** A run whose only agent is a program that is starting. */
+async function openWithGuest(plan = GUEST) {
   const puppets = createPuppets()
   team = await openRunTeam({ runtimes: [puppets] })
-  const id = await team.start(`
-agents: { guest: { program: any, with: { command: "true" }, instructions: Do it., retries: 0 } }
-`)
+  const id = await team.start(plan)
   const name = `${id}-guest`
   await team.until(async () => puppets.started(name) === 1)
-  puppets.of(name).become('idle')
-  await team.until(async () => puppets.of(name).turns.length > 0)
+  const getReady = async () => {
+    puppets.of(name).become('idle')
+    await team.until(async () => puppets.of(name).turns.length > 0)
+  }
+  return { puppets, id, name, getReady }
+}
+
+it('starts an agent program for the run, and stops it afterwards', async () => {
+  const { puppets, id, name, getReady } = await openWithGuest()
+  await getReady()
   expect(puppets.of(name).start.cwd).toBe(team.pathIn(id, 'guest'))
   await team.say(name, 'report', { status: 'completed', result: 'Done as asked.' })
   const seen = await team.ended(id)
@@ -77,22 +90,15 @@ agents: { guest: { program: any, with: { command: "true" }, instructions: Do it.
 })
 
 describe('a program that', () => {
-  const GUEST =
-    'agents: { guest: { program: any, with: { command: "true" }, instructions: Do it., retries: 0 } }'
-
   it('takes long to start is kept: people get a notice with its screen, and it continues once it is ready', async () => {
-    const puppets = createPuppets()
-    team = await openRunTeam({ runtimes: [puppets] })
-    const id = await team.start(GUEST)
-    await team.until(async () => puppets.started(`${id}-guest`) === 1)
+    const { puppets, id, name, getReady } = await openWithGuest()
     const told = () => team.entries.filter(({ type }) => type === 'human.asked')
     await team.until(async () => told().length > 0, 5000)
     expect(told()[0]!.text).toMatch(/guest does not start.*orc attach run_1-guest/)
     expect(team.runs.blockedBy(await team.see(id), 'guest')).toContain('to start (orc attach run_1-guest)')
-    expect(puppets.of(`${id}-guest`).turns).toEqual([])
-    puppets.of(`${id}-guest`).become('idle')
-    await team.until(async () => puppets.of(`${id}-guest`).turns.length > 0)
-    await team.say(`${id}-guest`, 'report', { status: 'completed', result: 'Done as asked.' })
+    expect(puppets.of(name).turns).toEqual([])
+    await getReady()
+    await team.say(name, 'report', { status: 'completed', result: 'Done as asked.' })
     expect((await team.ended(id)).run.nodes.get('guest')).toMatchObject({ state: 'completed', attempt: 1 })
     expect(told()).toHaveLength(1)
   })
@@ -107,26 +113,18 @@ describe('a program that', () => {
   })
 
   it('is stopped while it starts ends at once', async () => {
-    const puppets = createPuppets()
-    team = await openRunTeam({ runtimes: [puppets] })
-    const id = await team.start(GUEST)
-    await team.until(async () => puppets.started(`${id}-guest`) === 1)
+    const { puppets, id, name } = await openWithGuest()
     await team.runs.cancel(id, 'operator', 'enough')
     expect((await team.ended(id)).run.head.outcome).toBe('cancelled')
-    expect(puppets.of(`${id}-guest`).ended).toBe('stop')
+    expect(puppets.of(name).ended).toBe('stop')
   })
 
   it.each(['initializing', 'idle', 'busy'] as const)(
     'is %s when the service ends is found by the next service, and its work counts once',
     async (state) => {
-      const puppets = createPuppets()
-      team = await openRunTeam({ runtimes: [puppets] })
-      const id = await team.start(GUEST)
-      const name = `${id}-guest`
-      await team.until(async () => puppets.started(name) === 1)
+      const { puppets, id, name, getReady } = await openWithGuest()
       if (state !== 'initializing') {
-        puppets.of(name).become('idle')
-        await team.until(async () => puppets.of(name).turns.length > 0)
+        await getReady()
         puppets.of(name).become(state)
       }
       team = await team.reopened()
@@ -144,13 +142,9 @@ describe('a program that', () => {
   )
 
   it('is in a turn does not stall, however long the turn takes; an idle one does (C22)', async () => {
-    const puppets = createPuppets()
-    team = await openRunTeam({ runtimes: [puppets] })
-    const id = await team.start(GUEST.replace('retries: 0', 'retries: 0, stall_timeout: 1m, timeout: 20m'))
-    const name = `${id}-guest`
-    await team.until(async () => puppets.started(name) === 1)
-    puppets.of(name).become('idle')
-    await team.until(async () => puppets.of(name).turns.length > 0)
+    const slow = GUEST.replace('retries: 0', 'retries: 0, stall_timeout: 1m, timeout: 20m')
+    const { puppets, id, name, getReady } = await openWithGuest(slow)
+    await getReady()
     puppets.of(name).become('busy')
     for (let minute = 0; minute < 10; minute++) await team.clock.advance(50_000)
     expect(await team.node(id, 'guest')).toMatchObject({ state: 'running', attempt: 1 })
@@ -193,11 +187,6 @@ it('starts nothing if the settings of a program are wrong, and reports their pos
 })
 
 describe('a model', () => {
-  const config = {
-    models: {
-      fast: { provider: 'openai-compatible' as const, model: 'x', base_url: 'http://127.0.0.1:1/v1' },
-    },
-  }
   function answering(value: unknown) {
     const asked: ObjectCall[] = []
     const spending = { model: 'x', input: 100, output: 20, cacheRead: 0, cacheWrite: 0 }
@@ -217,7 +206,7 @@ describe('a model', () => {
       summary: 'Summed it up.',
       files: [{ path: 'sum.md', content: 'In short.' }],
     })
-    team = await openRunTeam({ models, config })
+    team = await openRunTeam({ models, config: WITH_MODEL })
     team.write('long.txt', 'A long story.')
     const id = await team.start(
       'agents: { short: { model: fast, instructions: Sum it up., inputs: [long.txt], judge: off } }',
@@ -234,7 +223,7 @@ describe('a model', () => {
 
   it('cannot write outside its outbox', async () => {
     const { models } = answering({ summary: 'x', files: [{ path: '../../../stolen', content: 'x' }] })
-    team = await openRunTeam({ models, config })
+    team = await openRunTeam({ models, config: WITH_MODEL })
     const id = await team.start('agents: { sly: { model: fast, retries: 0 } }')
     const seen = await team.ended(id)
     expect(seen.run.nodes.get('sly')!.reason).toContain('leads out of the workspace')
@@ -243,7 +232,7 @@ describe('a model', () => {
 
   it('judges by the success criteria if the plan names it (C22)', async () => {
     const { models } = answering({ completed: false, reason: 'it does not rhyme' })
-    team = await openRunTeam({ models, config })
+    team = await openRunTeam({ models, config: WITH_MODEL })
     const seen = await team.run(
       `agents: { poet: { command: "${MADE} x > outbox/x", judge: fast, success_criteria: It rhymes., retries: 0 } }`,
     )
@@ -266,16 +255,10 @@ it('works with somebody outside who only uses the files', async () => {
 
 it('gives an agent a git worktree on its own branch, and merges nothing', async () => {
   team = await openRunTeam()
-  const { execFileSync } = await import('node:child_process')
-  const git = (...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@example.com', ...args], {
-      cwd: team.plans,
-      encoding: 'utf8',
-    })
-  git('init', '-q', '-b', 'main')
+  git(team.plans, 'init', '-q', '-b', 'main')
   team.write('code.txt', 'one\n')
-  git('add', '.')
-  git('commit', '-qm', 'first')
+  git(team.plans, 'add', '.')
+  git(team.plans, 'commit', '-qm', 'first')
   const id = await team.start(`
 agents:
   coder:
@@ -286,7 +269,7 @@ agents:
   const seen = await team.ended(id)
   expect(seen.run.nodes.get('coder')).toMatchObject({ state: 'completed', reason: '' })
   expect(readFileSync(join(team.plans, 'code.txt'), 'utf8')).toBe('one\n')
-  expect(git('log', '--format=%s', `orc/${id}/coder`)).toBe('second\nfirst\n')
+  expect(git(team.plans, 'log', '--format=%s', `orc/${id}/coder`)).toBe('second\nfirst')
   expect(JSON.parse(team.file(id, 'coder', 'outbox', 'git', 'branch.json'))).toMatchObject({
     branch: `orc/${id}/coder`,
   })
@@ -294,9 +277,9 @@ agents:
 
 it('reports work that is not on the branch of the agent, and refuses a link or an empty place instead of a worktree', async () => {
   team = await openRunTeam()
-  const { execFileSync } = await import('node:child_process')
+  git(team.plans, 'init', '-q', '-b', 'main')
+  git(team.plans, 'commit', '-q', '--allow-empty', '-m', 'first')
   const commit = 'git -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m'
-  execFileSync('sh', ['-c', `git init -q -b main && ${commit} first`], { cwd: team.plans })
   team.write('victim/private-name', 'SECRET')
   const agent = (does: string) => `{ worktree: true, retries: 0, command: "${does}; ${MADE} x > outbox/x" }`
   const id = await team.start(`
@@ -316,18 +299,13 @@ agents:
 
 it('continues with a worktree that was made before its inputs existed', async () => {
   team = await openRunTeam()
-  const { execFileSync } = await import('node:child_process')
-  const git = (...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@example.com', ...args], { cwd: team.plans })
-  git('init', '-q', '-b', 'main')
-  git('commit', '-q', '--allow-empty', '-m', 'first')
+  git(team.plans, 'init', '-q', '-b', 'main')
+  git(team.plans, 'commit', '-q', '--allow-empty', '-m', 'first')
   const plan = (name: string) =>
     `agents: { ${name}: { worktree: true, inputs: [late.txt], command: "${MADE} x > outbox/x" } }`
   const early = await team.start(plan('early'))
   expect((await team.ended(early)).run.nodes.get('early')!.reason).toContain('late.txt')
-  expect(git('branch', '--list', '--format=%(refname:short)', 'orc/*').toString()).toContain(
-    `orc/${early}/early`,
-  )
+  expect(git(team.plans, 'branch', '--list', '--format=%(refname:short)', 'orc/*')).toBe(`orc/${early}/early`)
   team.write('late.txt', 'now')
   await team.resume(early)
   const seen = await team.ended(early)
@@ -396,8 +374,7 @@ describe('a halt', () => {
         )
       },
     } as unknown as Models
-    const fast = { provider: 'openai-compatible' as const, model: 'x', base_url: 'http://127.0.0.1:1/v1' }
-    team = await openRunTeam({ models, config: { models: { fast } } })
+    team = await openRunTeam({ models, config: WITH_MODEL })
     const id = await team.start(
       'agents: { short: { model: fast, instructions: Sum it up., retries: 0, judge: off } }',
     )

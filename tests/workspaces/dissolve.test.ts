@@ -17,6 +17,7 @@ import { dissolve } from '../../src/workspaces/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { keepAttempt, prepareInbox } from '../../src/workspaces/workspaces.ts'
 import { addWorktree, findWorktree } from '../../src/workspaces/worktree/worktree.ts'
+import { git } from '../fakes/git.ts'
 import { codesOf, expectOk, instructions, makePlace, makeWorkspace, problemsOf, write } from './harness.ts'
 
 const limits = DEFAULT_LIMITS
@@ -160,11 +161,6 @@ describe('dissolving', () => {
     const { place, agents } = await makeTeam()
     const repository = join(place, 'repo')
     mkdirSync(repository)
-    const git = (cwd: string, ...args: string[]) =>
-      execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args], {
-        cwd,
-        encoding: 'utf8',
-      })
     git(repository, 'init', '-q', '-b', 'main')
     git(repository, 'commit', '-q', '--allow-empty', '-m', 'first')
     const worktree = expectOk(
@@ -181,36 +177,31 @@ describe('dissolving', () => {
     const { branchesKept, report } = expectOk(await dissolve({ ...wanted, allowLoss: true }))
     expect(branchesKept).toEqual(['work'])
     expect(report).toContain('- branch work: 1 commits on no other branch; the branch stays')
-    expect(git(repository, 'log', '--format=%s', 'work').trim()).toBe('second\nfirst')
+    expect(git(repository, 'log', '--format=%s', 'work')).toBe('second\nfirst')
     expect(existsSync(agents[0]!.workspace)).toBe(false)
   })
 
   describe('a workspace with a worktree', () => {
     async function makeCoder() {
       const place = makePlace()
-      const git = (...args: string[]) =>
-        execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args], {
-          cwd: place,
-          encoding: 'utf8',
-        }).trim()
-      git('init', '-q', '-b', 'main')
-      git('commit', '-q', '--allow-empty', '-m', 'first')
+      git(place, 'init', '-q', '-b', 'main')
+      git(place, 'commit', '-q', '--allow-empty', '-m', 'first')
       const workspace = await makeWorkspace('coder', place)
       const { path } = expectOk(
         await addWorktree({ workspace, repository: place, branch: 'orc/run-1/coder' }),
       )
-      const inTree = (...args: string[]) => git('-C', path, ...args)
+      const inTree = (...args: string[]) => git(path, ...args)
       const dissolveIt = async (allowLoss = false) => {
         const { worktree, unseen } = await findWorktree(workspace)
         const agents = [{ name: 'coder', workspace, isRunning: false, worktree, unseenWorktrees: unseen }]
         return await dissolve({ title: 'x', agents, limits, allowLoss })
       }
       const refusal = async () => problemsOf(await dissolveIt()).map(({ message }) => message)
-      return { place, workspace, path, git, inTree, dissolveIt, refusal }
+      return { place, workspace, path, inTree, dissolveIt, refusal }
     }
 
     it('names commits on no branch, and deletes them only with allowLoss', async () => {
-      const { workspace, git, inTree, dissolveIt, refusal } = await makeCoder()
+      const { place, workspace, inTree, dissolveIt, refusal } = await makeCoder()
       inTree('checkout', '-q', '--detach')
       inTree('commit', '-q', '--allow-empty', '-m', 'loose')
       const hash = inTree('rev-parse', '--short=12', 'HEAD')
@@ -221,7 +212,7 @@ describe('dissolving', () => {
       expect(report).toContain(`- ${lost}\n`)
       expect(branchesKept).toEqual([])
       expect(existsSync(workspace)).toBe(false)
-      expect(git('worktree', 'list').split('\n')).toHaveLength(1)
+      expect(git(place, 'worktree', 'list').split('\n')).toHaveLength(1)
     })
 
     it('reports ignored files, and goes on', async () => {
@@ -237,7 +228,7 @@ describe('dissolving', () => {
     it.each(['a link', 'a link to nowhere', 'nothing'])(
       'refuses if %s is in the place of the worktree, unless told to go on',
       async (what) => {
-        const { place, workspace, path, git, inTree, dissolveIt, refusal } = await makeCoder()
+        const { place, workspace, path, inTree, dissolveIt, refusal } = await makeCoder()
         inTree('commit', '-q', '--allow-empty', '-m', 'work')
         write(path, { 'open.txt': '' })
         const victim = join(place, 'victim')
@@ -254,7 +245,7 @@ describe('dissolving', () => {
         expect(branchesKept).toEqual(['orc/run-1/coder'])
         expect(readdirSync(victim)).toEqual(['private-name'])
         expect(existsSync(workspace)).toBe(false)
-        expect(git('worktree', 'list').split('\n')).toHaveLength(1)
+        expect(git(place, 'worktree', 'list').split('\n')).toHaveLength(1)
       },
     )
 

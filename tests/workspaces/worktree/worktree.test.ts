@@ -16,13 +16,8 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { inWorktree, runGit } from '../../../src/workspaces/worktree/git.ts'
 import { findUnmerged, listFiles } from '../../../src/workspaces/worktree/unsaved-work.ts'
 import { addWorktree, releaseWorktree, summarizeBranch } from '../../../src/workspaces/worktree/worktree.ts'
+import { git } from '../../fakes/git.ts'
 import { allText, codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from '../harness.ts'
-
-const git = (cwd: string, ...args: string[]) =>
-  execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args], {
-    cwd,
-    encoding: 'utf8',
-  }).trim()
 
 async function makeTree() {
   const place = makePlace()
@@ -154,18 +149,7 @@ describe('a worktree', () => {
     const inner = join(worktree.path, 'lib')
     mkdirSync(inner)
     git(inner, 'init', '-q')
-    git(
-      inner,
-      '-c',
-      'user.name=x',
-      '-c',
-      'user.email=x@example.com',
-      'commit',
-      '-q',
-      '--allow-empty',
-      '-m',
-      'inner',
-    )
+    git(inner, 'commit', '-q', '--allow-empty', '-m', 'inner')
     commit('x', '1')
     const { uncommitted } = expectOk(await findUnmerged(worktree))
     expect(uncommitted).toEqual(['lib/ (a repository of its own)'])
