@@ -21,7 +21,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { Header, Pax } from 'tar'
-import { DEFAULT_LIMITS, type FileLimits } from './limits.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
 import { copySideBySide } from './outbox.ts'
 import {
   attempt,
@@ -46,7 +46,6 @@ import { releaseWorktree } from './worktree/worktree.ts'
 export interface DissolveWanted {
   readonly title: string
   readonly agents: readonly FinishedAgent[]
-  readonly limits?: FileLimits
   /** A new file for the report. */
   readonly reportFile?: string
   /** A new .tar.gz with the report and each agent's folder, without workspace/ and worktree/. */
@@ -70,7 +69,7 @@ interface Dissolved {
 export async function dissolve(wanted: DissolveWanted): Promise<WorkspaceResult<Dissolved>> {
   const { title, agents, allowLoss = false, signal } = wanted
   try {
-    const records = await surveyAgents(agents, wanted)
+    const records = await surveyAgents(agents, signal)
     const objections = agents.flatMap((agent, index) => objectionsTo(agent, records[index]!, allowLoss))
     if (objections.length > 0) return failed(...objections)
     const report = formatReport(title, records)
@@ -148,7 +147,7 @@ function mountsBelow(folder: string): string[] {
 
 /** Writes the report, the outputs and the archive: all of them, or nothing. Returns what they leave out. */
 async function save(wanted: DissolveWanted, report: string): Promise<WorkspaceProblem[]> {
-  const { agents, limits = DEFAULT_LIMITS, reportFile, archive, keepOutputsIn, allowLoss, signal } = wanted
+  const { agents, reportFile, archive, keepOutputsIn, allowLoss, signal } = wanted
   const leftOut: WorkspaceProblem[] = []
   const leaveOut = (target: string, problems: readonly WorkspaceProblem[]) => {
     if (problems.length > 0 && !allowLoss) {
@@ -175,7 +174,7 @@ async function save(wanted: DissolveWanted, report: string): Promise<WorkspacePr
       })
     }
     if (archive !== undefined) {
-      const folders = await named(archive, () => listFolders(agents, limits, signal))
+      const folders = await named(archive, () => listFolders(agents, signal))
       leaveOut(
         archive,
         folders.flatMap((folder) => folder.leftOut),
@@ -184,7 +183,7 @@ async function save(wanted: DissolveWanted, report: string): Promise<WorkspacePr
       made.push(archive)
     }
     if (keepOutputsIn !== undefined) {
-      const copied = await copySideBySide(agents, keepOutputsIn, { limits, ...(signal && { signal }) })
+      const copied = await copySideBySide(agents, keepOutputsIn, signal)
       if (!copied.ok) throw new ProblemError(copied.error[0]!)
       made.push(keepOutputsIn)
       leaveOut(keepOutputsIn, copied.value.flat())
@@ -207,18 +206,20 @@ interface ArchivedFolder {
 
 async function listFolders(
   agents: readonly FinishedAgent[],
-  limits: FileLimits,
   signal: AbortSignal | undefined,
 ): Promise<ArchivedFolder[]> {
   const listed: ArchivedFolder[] = []
   for (const { name, workspace } of agents) {
     using root = await openRoot(workspace, name)
     const skips = (path: string) => path === 'workspace' || path === WORKTREE
-    const { files, leftOut } = await selectFiles(root, { limits, signal, hardLinks: 'inside', skips })
+    const { files, leftOut } = await selectFiles(root, {
+      limits: DEFAULT_LIMITS,
+      ...{ signal, hardLinks: 'inside', skips },
+    })
     listed.push({ folder: workspace, prefix: name, files, leftOut })
   }
   const files = listed.flatMap((folder) => folder.files)
-  checkSize(files, limits, 'The archive')
+  checkSize(files, DEFAULT_LIMITS, 'The archive')
   return listed
 }
 

@@ -76,7 +76,7 @@ interface CollectOptions {
   readonly content?: boolean
   /** Refuses an outbox over the size limit, even if nothing is read. */
   readonly sizeCounts?: boolean
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 export function collectOutbox(
@@ -245,7 +245,7 @@ function whyLeftOut({ leftOut }: Outbox, name: string): string {
 
 interface CopyOptions {
   readonly limits?: FileLimits
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** If given, large files stay where they are and are reported here (C21). */
   readonly stays?: (path: string) => void
   /** Called for each copied file. */
@@ -266,7 +266,7 @@ export interface AgentFolder {
 export function copySideBySide(
   agents: readonly AgentFolder[],
   to: string,
-  options: Pick<CopyOptions, 'limits' | 'signal'>,
+  signal?: AbortSignal,
 ): Promise<WorkspaceResult<readonly (readonly WorkspaceProblem[])[]>> {
   return attempt(to, async () => {
     const made: string[] = []
@@ -282,7 +282,7 @@ export function copySideBySide(
       const leftOut: (readonly WorkspaceProblem[])[] = []
       for (const { name, workspace } of agents) {
         const target = join(to, name)
-        leftOut.push(await named(target, () => copyFrom(workspace, options, () => openDirectory(target))))
+        leftOut.push(await named(target, () => copyFrom(workspace, { signal }, () => openDirectory(target))))
       }
       return leftOut
     } catch (error) {

@@ -1,6 +1,6 @@
 /** Reads what agents did from the files of their workspaces, for `orc workspace show` and the report of `orc workspace dissolve`. */
 import { formatBytes } from '../base/bytes.ts'
-import { type FileLimits, STATUS_BYTES, TEXT_BYTES } from './limits.ts'
+import { STATUS_BYTES, TEXT_BYTES } from './limits.ts'
 import {
   type AgentFolder,
   collectOutbox,
@@ -53,12 +53,12 @@ export interface AgentRecord {
 /** Reads what each agent did, without changing anything: for the report, and to find unsaved work. */
 export async function surveyAgents(
   agents: readonly FinishedAgent[],
-  options: { readonly limits?: FileLimits; readonly signal?: AbortSignal } = {},
+  signal?: AbortSignal,
 ): Promise<AgentRecord[]> {
   return Promise.all(
     agents.map(async ({ name, workspace, worktree, unseenWorktrees = [], state }) => {
       const status = readStatus(workspace)
-      const outbox = await collectOutbox(workspace, options)
+      const outbox = await collectOutbox(workspace, { signal })
       const attempts = await readAttempts(workspace)
       const unmerged = worktree === undefined ? undefined : await findUnmerged(worktree)
       const unseen = [

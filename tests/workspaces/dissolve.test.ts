@@ -14,20 +14,17 @@ import { join } from 'node:path'
 import { extract } from 'tar'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { dissolve } from '../../src/workspaces/dissolve.ts'
-import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { keepAttempt, prepareInbox } from '../../src/workspaces/workspaces.ts'
 import { addWorktree, findWorktree } from '../../src/workspaces/worktree/worktree.ts'
 import { git } from '../fakes/git.ts'
 import { codesOf, expectOk, instructions, makePlace, makeWorkspace, problemsOf, write } from './harness.ts'
-
-const limits = DEFAULT_LIMITS
 
 async function makeTeam() {
   const place = makePlace()
   const agents = []
   for (const name of ['finder', 'writer', 'checker']) {
     const workspace = await makeWorkspace(name, place)
-    expectOk(await prepareInbox({ workspace, task: name, instructions, limits }))
+    expectOk(await prepareInbox({ workspace, task: name, instructions }))
     write(workspace, {
       'outbox/summary.md': `What ${name} did.\n# Not a heading\n`,
       'outbox/result.txt': `result of ${name}`,
@@ -64,7 +61,7 @@ describe('dissolving', () => {
     const archive = join(place, 'run.tar.gz')
     const keepOutputsIn = join(place, 'outputs')
     const { report, leftOut, branchesKept } = expectOk(
-      await dissolve({ title: 'A run', agents, limits, archive, keepOutputsIn, allowLoss: true }),
+      await dissolve({ title: 'A run', agents, archive, keepOutputsIn, allowLoss: true }),
     )
     expect(report).toContain('# A run\n')
     expect(report).toContain('| writer | completed | 42 s | 2 | 1 |')
@@ -116,7 +113,7 @@ describe('dissolving', () => {
     write(agents[0]!.workspace, { 'outbox/error_report.md': 'x'.repeat(1024 * 1024 + 1) })
     expectOk(await keepAttempt(agents[0]!.workspace, 1))
     write(agents[0]!.workspace, { 'outbox/error_report.md': 'x'.repeat(2 * 1024 * 1024) })
-    const { report } = expectOk(await dissolve({ title: 'x', agents, limits }))
+    const { report } = expectOk(await dissolve({ title: 'x', agents }))
     expect(report).toContain('- note: outbox/error_report.md is 2 MiB, over the limit of 1 MiB\n')
     expect(report).toContain('- note: attempts/1/outbox/error_report.md is 1048577 bytes, over the limit')
   })
@@ -124,34 +121,24 @@ describe('dissolving', () => {
   it('refuses while an agent runs, and changes nothing', async () => {
     const { place, agents } = await makeTeam()
     const running = [agents[0]!, { ...agents[1]!, isRunning: true }]
-    const refused = await dissolve({ title: 'x', agents: running, limits, archive: join(place, 'x.tar.gz') })
+    const refused = await dissolve({ title: 'x', agents: running, archive: join(place, 'x.tar.gz') })
     expect(problemsOf(refused).map(({ message }) => message)).toEqual([
       'writer is still running: stop it first',
     ])
     expect(readdirSync(place).sort()).toEqual(['checker', 'finder', 'writer'])
   })
 
-  it('removes nothing if the archive cannot be written', async () => {
-    const { place, agents } = await makeTeam()
-    const refused = await dissolve({
-      title: 'x',
-      agents,
-      limits: { ...limits, files: 2 },
-      archive: join(place, 'x.tar.gz'),
-    })
-    expect(codesOf(refused)).toEqual(['too_many_files'])
-    expect(readdirSync(place).sort()).toEqual(['checker', 'finder', 'writer'])
-  })
-
-  it('leaves no outputs if the archive fails, and no archive if the outputs fail', async () => {
+  it('removes nothing and leaves nothing behind if the archive or the copy of the outputs fails', async () => {
     const { place, agents } = await makeTeam()
     const kept = { archive: join(place, 'x.tar.gz'), keepOutputsIn: join(place, 'kept/outputs') }
-    const few = { ...limits, files: 3 }
-    expect(codesOf(await dissolve({ title: 'x', agents, limits: few, ...kept }))).toEqual(['too_many_files'])
-    expect(existsSync(join(place, 'kept'))).toBe(false)
+    const deep = 'd/'.repeat(33)
+    write(agents[1]!.workspace, { [`outbox/${deep}x`]: '' })
+    expect(codesOf(await dissolve({ title: 'x', agents, ...kept }))).toEqual(['too_deep'])
+    expect(readdirSync(place).sort()).toEqual(['checker', 'finder', 'writer'])
+    rmSync(join(agents[1]!.workspace, 'outbox/d'), { recursive: true })
     write(place, { 'there/writer/result.txt': 'mine' })
     const taken = { ...kept, keepOutputsIn: join(place, 'there') }
-    expect(codesOf(await dissolve({ title: 'x', agents, limits, ...taken }))).toEqual(['exists'])
+    expect(codesOf(await dissolve({ title: 'x', agents, ...taken }))).toEqual(['exists'])
     expect(existsSync(kept.archive)).toBe(false)
     expect(readdirSync(join(place, 'there'), { recursive: true })).toEqual(['writer', 'writer/result.txt'])
     expect(readFileSync(join(place, 'there/writer/result.txt'), 'utf8')).toBe('mine')
@@ -169,7 +156,7 @@ describe('dissolving', () => {
     write(worktree.path, { 'a.txt': 'a', 'b.txt': 'b' })
     git(worktree.path, 'add', 'a.txt')
     git(worktree.path, 'commit', '-q', '-m', 'second')
-    const wanted = { title: 'x', agents: [{ ...agents[0]!, worktree }], limits }
+    const wanted = { title: 'x', agents: [{ ...agents[0]!, worktree }] }
     expect(problemsOf(await dissolve(wanted)).map(({ message }) => message)).toEqual([
       'finder has unsaved work: 1 files in no commit: b.txt',
     ])
@@ -194,7 +181,7 @@ describe('dissolving', () => {
       const dissolveIt = async (allowLoss = false) => {
         const { worktree, unseen } = await findWorktree(workspace)
         const agents = [{ name: 'coder', workspace, isRunning: false, worktree, unseenWorktrees: unseen }]
-        return await dissolve({ title: 'x', agents, limits, allowLoss })
+        return await dissolve({ title: 'x', agents, allowLoss })
       }
       const refusal = async () => problemsOf(await dissolveIt()).map(({ message }) => message)
       return { place, workspace, path, inTree, dissolveIt, refusal }
@@ -278,7 +265,7 @@ describe('an archive', () => {
     truncateSync(join(workspace, 'outbox/large'), 3_000_001)
     const archive = join(place, 'a.tar.gz')
     const agents = [{ name: 'all', workspace, isRunning: false }]
-    expectOk(await dissolve({ title: 'x', agents, limits, archive }))
+    expectOk(await dissolve({ title: 'x', agents, archive }))
     const content = await unpack(archive)
     expect(content[`all/outbox/${long}`]).toBe('long')
     expect(content['all/outbox/empty']).toBe('')
@@ -293,7 +280,7 @@ describe('an archive', () => {
     const file = join(workspace, 'outbox/growing')
     writeFileSync(file, Buffer.alloc(8 * 1024 * 1024, 1))
     const agents = [{ name: 'all', workspace, isRunning: false }]
-    const dissolving = dissolve({ title: 'x', agents, limits, archive: join(place, 'a.tar.gz') })
+    const dissolving = dissolve({ title: 'x', agents, archive: join(place, 'a.tar.gz') })
     const growing = setInterval(() => writeFileSync(file, 'x', { flag: 'a' }), 0)
     try {
       expect(codesOf(await dissolving)).toEqual(['changed'])

@@ -31,7 +31,7 @@ export const verb: Verb = {
       if (!outbox.ok) throw notCopied(outbox.error, to)
       outboxes.push(outbox.value)
     }
-    const copied = await untilCancelled((signal) => copySideBySide(found.agents, to, { signal }))
+    const copied = await untilCancelled((signal) => copySideBySide(found.agents, to, signal))
     if (!copied.ok) throw notCopied(copied.error, to)
     let isWhole = true
     const rows: string[][] = []
