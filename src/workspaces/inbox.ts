@@ -220,7 +220,7 @@ function splitTarget(path: string): string[] {
 const DRAFT = '.inbox.'
 const MAX_LEFTOVERS = 1000
 const REFERENCES = 'references.json'
-/** Orchub writes these files anew for each attempt, so nobody else provides them. */
+/** Orchub writes these files for each attempt; neither a plan nor a fixer provides them. */
 export const PROTOCOL_FILES: ReadonlySet<string> = new Set([
   'instructions.md',
   'dependencies.json',

@@ -405,7 +405,7 @@ export function writeOutputs(
   })
 }
 
-/** Reads the beginning of an output; follows no link on the way (C11). Undefined if there is nothing to read. */
+/** Reads the beginning of an output; follows no link along its path. Undefined if there is nothing to read. */
 export function readOutput(workspace: string, path: string, most: number): FilePart | undefined {
   const split = splitPath(path.replace(/^outbox\//, ''))
   if (!split.ok) return undefined

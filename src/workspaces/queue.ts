@@ -33,7 +33,7 @@ const TRIES = 1000
 
 /**
  * Puts a message into the folder of a queue (C23), and returns the name of its file. `reserveNumber` gets the highest number in
- * the folder and returns one that it gives to nobody else: messages that were read may be deleted, so the folder alone does not
+ * the folder and returns one that it never returns again: messages that were read may be deleted, so the folder alone does not
  * say which numbers were used. The message is written under another name and renamed, so that it appears whole.
  */
 export async function postMessage(

@@ -207,16 +207,16 @@ export function unmergedLines({
   const lines: string[] = []
   if (branch !== undefined && commits > 0) {
     const name = showName(branch)
-    lines.push(`- branch ${name}: ${commits} commits on no other branch; the branch stays`)
+    lines.push(`- branch ${name} stays; commits on no other branch: ${commits}`)
   }
   if (looseCommits.length > 0) {
-    lines.push(`- ${looseCommits.length} commits on no branch: ${nameCommits(looseCommits)}`)
+    lines.push(`- commits on no branch: ${nameCommits(looseCommits)}`)
   }
   if (uncommitted.length > 0) {
-    lines.push(`- ${uncommitted.length} files in no commit: ${nameFiles(uncommitted)}`)
+    lines.push(`- files in no commit: ${nameFiles(uncommitted)}`)
   }
   if (ignored.length > 0) {
-    lines.push(`- ${ignored.length} ignored files or folders in no commit: ${nameFiles(ignored)}`)
+    lines.push(`- ignored files or folders in no commit: ${nameFiles(ignored)}`)
   }
   return lines
 }

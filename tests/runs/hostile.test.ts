@@ -24,7 +24,7 @@ afterEach(() => team.close())
 const SUMMARY = 'echo Made what was asked for. > outbox/summary.md'
 const SCRIPT = (body: string) => `#!/bin/sh\n${body}\n`
 
-/** A plan of one shell script, and one that looks at what it is given. */
+/** A plan of one shell script, and an agent that lists what it gets. */
 async function run(script: string, more = 'retries: 0') {
   team.write('agent.sh', SCRIPT(script), 0o755)
   const id = await team.start(`
@@ -173,7 +173,7 @@ agents:
   last: { command: "${MADE} x > outbox/x", depends_on: [{ agent: other, on_failure: proceed }] }
 `
 
-  it('blocks nobody if an agent replaces it by a pipe', async () => {
+  it('blocks no reader if an agent replaces it by a pipe', async () => {
     const seen = await team.ended(await team.start(logged('mkfifo ../_logs/other.1.log')))
     expect(statesOf(seen)).toEqual({
       planter: 'completed',

@@ -158,12 +158,12 @@ describe('dissolving', () => {
     git(worktree.path, 'commit', '-q', '-m', 'second')
     const wanted = { title: 'x', agents: [{ ...agents[0]!, worktree }] }
     expect(problemsOf(await dissolve(wanted)).map(({ message }) => message)).toEqual([
-      'finder has unsaved work: 1 files in no commit: b.txt',
+      'finder has unsaved work: files in no commit: b.txt',
     ])
     expect(existsSync(join(worktree.path, 'b.txt'))).toBe(true)
     const { branchesKept, report } = expectOk(await dissolve({ ...wanted, allowLoss: true }))
     expect(branchesKept).toEqual(['work'])
-    expect(report).toContain('- branch work: 1 commits on no other branch; the branch stays')
+    expect(report).toContain('- branch work stays; commits on no other branch: 1')
     expect(git(repository, 'log', '--format=%s', 'work')).toBe('second\nfirst')
     expect(existsSync(agents[0]!.workspace)).toBe(false)
   })
@@ -192,7 +192,7 @@ describe('dissolving', () => {
       inTree('checkout', '-q', '--detach')
       inTree('commit', '-q', '--allow-empty', '-m', 'loose')
       const hash = inTree('rev-parse', '--short=12', 'HEAD')
-      const lost = `1 commits on no branch: ${hash} loose`
+      const lost = `commits on no branch: ${hash} loose`
       expect(await refusal()).toEqual([`coder has unsaved work: ${lost}`])
       expect(existsSync(workspace)).toBe(true)
       const { report, branchesKept } = expectOk(await dissolveIt(true))
@@ -208,7 +208,7 @@ describe('dissolving', () => {
       inTree('add', '.gitignore')
       inTree('commit', '-q', '-m', 'ignore')
       const { report, agents } = expectOk(await dissolveIt())
-      expect(report).toContain('- 2 ignored files or folders in no commit: build/, x.csv\n')
+      expect(report).toContain('- ignored files or folders in no commit: build/, x.csv\n')
       expect(agents[0]!.unmerged[0]!.ignored).toEqual(['build/', 'x.csv'])
     })
 

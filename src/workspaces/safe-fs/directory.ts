@@ -1,6 +1,6 @@
 /**
  * Folders that agents can write to: opening them and their entries, checking names, listing and watching. Entries are
- * reached through the open folder and not through its path, so nobody can replace the folder by a link between two calls.
+ * reached through the open folder and not through its path, so an agent cannot replace the folder by a link between two calls.
  */
 import {
   type BigIntStats,

@@ -140,7 +140,7 @@ async function ask(location: GitLocation, args: readonly string[], maxBytes: num
   return ran.value.split('\0').filter((line) => line !== '')
 }
 
-/** Does not follow links on the way. */
+/** Does not follow links along the path. */
 function holdsFiles(workTree: string, path: string): boolean {
   // For the file system, the path of an open folder is a link; `/.` resolves it.
   using root = openDirectory(`${workTree}/.`)

@@ -186,7 +186,7 @@ function recordsBelow(gitDir: string, folder: string): WorkspaceResult<WorktreeR
 
 /**
  * Removes the repository's record of a worktree if it still belongs to this path. `git worktree remove` would read the records
- * of all worktrees, which agents can change. Links on the way are not followed.
+ * of all worktrees, which agents can change. It follows no links along the path.
  */
 async function forgetWorktree(gitDir: string, { ownDir, path }: WorktreeRecord): Promise<void> {
   const repository = openDirectory(gitDir)
@@ -339,7 +339,7 @@ async function readBranch({ gitDir, base, branch }: Worktree, notes: string[]): 
 
 function elsewhereNote({ branch: own }: Worktree, { branch, commits }: CommitsElsewhere): string {
   const where = branch === null ? 'a detached HEAD' : `the branch ${showName(branch)}`
-  return `Not on ${own}, and so not in changes.diff: ${commits.length} commits on ${where}: ${nameCommits(commits)}`
+  return `Not on ${own}, and so not in changes.diff: commits on ${where}: ${nameCommits(commits)}`
 }
 
 /** Undefined: git cannot tell. */

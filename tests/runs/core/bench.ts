@@ -102,7 +102,7 @@ export function openBench(
         summary: `${name} is done`,
       })
     },
-    /** All the way to its end. */
+    /** Takes an agent through its whole attempt. */
     finish(name: string, code = 0) {
       bench.start(name)
       bench.exit(name, code)

@@ -28,7 +28,7 @@ function play(seed: number, size: number, { crashes, repeats }: Trouble) {
     if (random.chance(repeats)) {
       const repeated = world.repeat()
       if (repeated?.ok && repeated.effects.some(({ type }) => type !== 'note')) {
-        throw new Error(`A doubled happening did ${JSON.stringify(repeated.effects)}`)
+        throw new Error(`A repeated event caused ${JSON.stringify(repeated.effects)}`)
       }
     }
     if (random.chance(crashes)) world.crash(random.chance(0.5))

@@ -143,7 +143,7 @@ const FIELDS: { [T in RunEventType]: fc.Arbitrary<Omit<Extract<RunEvent, { type:
   ask_expired: fc.record({ node }),
 }
 
-const HAPPENING = fc.oneof(
+const EVENT = fc.oneof(
   ...Object.entries(FIELDS).map(([type, fields]) => fields.map((rest) => ({ ...rest, type }) as RunEvent)),
 )
 
@@ -164,19 +164,19 @@ describe('random events in any order', () => {
       },
       fixers: { m: { command: 'x' } },
     })
-    const acts = fc.array(fc.tuple(HAPPENING, fc.constantFrom(0, 0, 500, 10_000)), {
+    const acts = fc.array(fc.tuple(EVENT, fc.constantFrom(0, 0, 500, 10_000)), {
       minLength: 1,
       maxLength: 80,
     })
     fc.assert(
-      fc.property(acts, fc.boolean(), (happenings, begin) => {
+      fc.property(acts, fc.boolean(), (events, begin) => {
         const world = openWorld(createRun({ id: 'run_1', plan, now: 0 }), {
           scripts: new Map(),
           random: randomOf(1),
           passive: true,
         })
         if (begin) world.tell({ type: 'begun' })
-        for (const [event, ms] of happenings) {
+        for (const [event, ms] of events) {
           world.pass(ms)
           const before = world.run.head
           const decided = world.tell(event)

@@ -12,7 +12,7 @@ export interface Script {
   readonly talks: boolean
   readonly turns: readonly Turn[]
   readonly fixes: readonly boolean[]
-  /** `none`: nobody answers, until it expires. */
+  /** `none`: the question expires without an answer. */
   readonly answers: readonly (PersonDecision | 'none')[]
 }
 

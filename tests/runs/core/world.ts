@@ -1,4 +1,4 @@
-/** The engine's part, in memory, under a simulated clock: it carries out effects in any order it is told, and can crash. */
+/** Simulates the engine in memory, with a simulated clock: performs effects in any order, and can crash. */
 
 import {
   type Effect,
@@ -278,7 +278,7 @@ export function openWorld(
     }
   }
 
-  /** The counters of the head are those of the nodes. */
+  /** Compares the counters of the head with the nodes. */
   function audit(): void {
     const all = [...run.nodes.values()]
     const { head } = run
@@ -333,13 +333,13 @@ export function openWorld(
 
   function decideQuestion({ node, ask }: OfType<'ask_person'>): void {
     const decision = answerTo(node, ask)
-    if (decision === 'none') throw new Error('Nobody answers that')
+    if (decision === 'none') throw new Error('There is no answer to that question')
     questions.delete(`${node} ${ask}`)
     take(answersTaken, node)
     tell({ type: 'person_decided', node, ask, decision, by: 'ada' })
   }
 
-  /** On to the next timer. */
+  /** Advances the clock to the next timer. */
   function wait(): boolean {
     const [next] = timersIn(run).sort((a, b) => a.at - b.at)
     if (next === undefined) return false
@@ -347,7 +347,7 @@ export function openWorld(
     return tell(next.event).ok
   }
 
-  /** kill -9 of the service, or the power fails: what is not stored is gone. */
+  /** Simulates kill -9 of the service or a power failure: everything that is not stored is lost. */
   function crash(withMachine: boolean): void {
     run = loadRun(JSON.parse(storedText(run)))
     answers = []
@@ -394,10 +394,10 @@ export function openWorld(
     step,
     crash,
     audit,
-    /** Something that was told before, once more. */
+    /** Repeats a random earlier event. */
     repeat: () => {
       const event = random.pick(told)
-      // A timer carries no number: told when it is due, it is due.
+      // Events of timers carry no number, so a repeated one counts if its timer is due.
       return TIMED.has(event.type) ? undefined : reduce(run, event, now)
     },
     told,

@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
 import { removeFolder } from '../../../src/workspaces/safe-fs/remove-tree.ts'
 import { expectOk, makePlace, makeWorkspace, problemsOf, write } from '../harness.ts'
 
-/** Decides which calls fail, whoever runs the tests. */
+/** Decides which calls fail, independently of the user who runs the tests. */
 const disk = vi.hoisted(() => ({ refuses: (_call: string, _path: string, _to?: string): boolean => false }))
 
 vi.mock('node:fs', async (importOriginal) => {

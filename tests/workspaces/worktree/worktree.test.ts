@@ -272,7 +272,7 @@ describe('a worktree', () => {
   })
 
   describe('whose agent committed elsewhere', () => {
-    const own = 'Not on orc/run-1/coder, and so not in changes.diff: 1 commits on'
+    const own = 'Not on orc/run-1/coder, and so not in changes.diff: commits on'
     const shortOf = (path: string, revision: string) => git(path, 'rev-parse', '--short=12', revision)
 
     it('names commits on a detached HEAD', async () => {
@@ -305,7 +305,7 @@ describe('a worktree', () => {
       const { head, notes } = expectOk(await summarizeBranch(worktree))
       expect(head).toBe('')
       expect(notes[0]).toBe('The agent has deleted its branch orc/run-1/coder.')
-      expect(notes.at(-1)).toContain('1 commits on the branch mine')
+      expect(notes.at(-1)).toContain('commits on the branch mine')
     })
   })
 
