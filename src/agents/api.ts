@@ -77,7 +77,7 @@ export const createToken = defineCommand({
   summary:
     "Create a token for an agent; the response is the only time it is shown. Tokens for people need the operator's own token",
   fields: z.object({ agent: z.string().describe('An agent, a person listed in orc.yaml, or operator') }),
-  example: 'orc token Worker',
+  example: 'orc token create Worker',
   details: z.object({ id: z.string(), agent: z.string(), token: z.string() }),
 })
 

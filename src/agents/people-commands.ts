@@ -112,6 +112,6 @@ export function notWorking(agent: string) {
 /** A person who could create tokens for others could approve in their name, which would defeat any quorum. */
 function notTheOperator(person: string): AppError {
   return new AppError('FORBIDDEN', `${person} may not create or revoke tokens of other people`, {
-    hint: "This needs the operator's own token: run `orc token NAME` on the machine where the service runs.",
+    hint: "This needs the operator's own token: run `orc token create NAME` on the machine where the service runs.",
   })
 }

@@ -24,7 +24,7 @@ export const showTerminal: RouteHandler<'terminal'> = async ({ engine }, call) =
     throw new AppError('CONFLICT', `${agent} is not running here`, {
       hint: hasNoRuntime(engine.team(), agent)
         ? `It has runtime none, so you run it yourself. To see what it does here: orc audit --agent ${agent} --follow`
-        : `Start it: orc spawn ${agent}`,
+        : `Start it: orc agent start ${agent}`,
     })
   }
   const screen = (await session.screen?.(query.lines)) ?? ''
@@ -141,7 +141,7 @@ function notAnAgent(): AppError {
     'FORBIDDEN',
     'Only the program of an agent can send a hook, and the operator is not an agent',
     {
-      hint: "Send it with the agent's own token, which its program has as ORC_TOKEN. `orc token AGENT` creates one.",
+      hint: "Send it with the agent's own token, which its program has as ORC_TOKEN. `orc token create AGENT` creates one.",
     },
   )
 }

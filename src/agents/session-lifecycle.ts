@@ -128,7 +128,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (options.isHalted() && action !== 'terminate_agent') {
         return {
           reason: `Everything is stopped, so ${name} cannot be started`,
-          hint: 'Run `orc go` to continue.',
+          hint: 'Run `orc service go` to continue.',
         }
       }
       if (action === 'spawn_agent' && running.has(name)) {
@@ -198,7 +198,7 @@ export function createSessions(options: SessionsOptions): Sessions {
           hint:
             agentConfig(name)?.runtime === 'none'
               ? `${name} has \`runtime: none\`; set another runtime in orc.yaml.`
-              : `Start it with orc spawn ${name}.`,
+              : `Start it with orc agent start ${name}.`,
         })
       }
       return await session.hook(event, signal)

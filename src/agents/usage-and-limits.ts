@@ -249,7 +249,7 @@ interface Expense {
   task: string | undefined
 }
 
-const RESUME_ADVICE = 'orc resume AGENT lets an agent spend the same amount again.'
+const RESUME_ADVICE = 'orc agent resume AGENT lets an agent spend the same amount again.'
 
 function createSpending({
   store,

@@ -103,7 +103,7 @@ function errorHeaders(receipt: ErrorReceipt): OutgoingHttpHeaders | undefined {
 
 export function unauthenticated(message: string): AppError {
   return new AppError('UNAUTHENTICATED', message, {
-    hint: 'Send the header `Authorization: Bearer TOKEN`. `orc token AGENT` makes a token for an agent.',
+    hint: 'Send the header `Authorization: Bearer TOKEN`. `orc token create AGENT` makes a token for an agent.',
   })
 }
 

@@ -130,7 +130,7 @@ const NO_VALIDATOR: jsonSchemaValidator = {
   },
 }
 
-/** Instructions for the client's model: how the tools relate to commands in text, then the text of `orc prompt AGENT`. */
+/** Instructions for the client's model: how the tools relate to commands in text, then the text of `orc agent prompt AGENT`. */
 function instructionsFor(engine: Engine, principal: Principal): string {
   if (principal.kind !== 'agent') return FOR_OPERATOR
   const prompt = engine.prompt(principal.agent)

@@ -42,7 +42,7 @@ export function openApi(registry: Registry, version: string): JsonObject {
     paths,
     components: {
       schemas,
-      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'orc token AGENT' } },
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'orc token create AGENT' } },
     },
   }
 }

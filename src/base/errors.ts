@@ -65,7 +65,7 @@ export class AppError extends Error {
 export function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   return new AppError('INTERNAL', 'The service hit an unexpected error', {
-    hint: 'See the log of the service, or run `orc doctor`.',
+    hint: 'See the log of the service, or run `orc service doctor`.',
     cause: error,
   })
 }

@@ -50,8 +50,8 @@ export function unreachable(address: string, cause: NodeJS.ErrnoException): AppE
     'SERVICE_UNREACHABLE',
     `The service at ${address} does not answer: ${cause.message || cause.code}`,
     neverArrived
-      ? 'Start it: orc up. `orc doctor` shows what is wrong.'
-      : 'The command may or may not have been carried out; check with `orc messages` or `orc audit --since 1m`.',
+      ? 'Start it: orc up. `orc service doctor` shows what is wrong.'
+      : 'The command may or may not have been carried out; check with `orc message list` or `orc audit --since 1m`.',
     cause,
   )
 }
@@ -78,7 +78,7 @@ export function noToken(file: string | undefined, cause: unknown): AppError {
     return localError(
       'UNAUTHENTICATED',
       `No token found: ORC_TOKEN is not set, and ${reason}`,
-      "The service creates the operator's token when it starts: orc up. For an agent's token: orc token AGENT",
+      "The service creates the operator's token when it starts: orc up. For an agent's token: orc token create AGENT",
     )
   }
   if (code !== undefined) {
@@ -98,7 +98,7 @@ export function badToken(file: string | undefined): AppError {
     ? localError(
         'UNAUTHENTICATED',
         'ORC_TOKEN does not hold a token',
-        'Set it to the output of: orc token AGENT; or unset it.',
+        'Set it to the output of: orc token create AGENT; or unset it.',
       )
     : localError('UNAUTHENTICATED', `${file} does not hold a token`, 'Delete it and start the service again.')
 }
@@ -250,7 +250,7 @@ function tokenHint(hint: string | undefined): string | undefined {
   if (!hint?.includes('Authorization')) return hint
   return process.env.ORC_TOKEN === undefined
     ? "The operator's token in the state folder belongs to another service: check ORC_URL and ORC_HOME, or restart the service."
-    : 'ORC_TOKEN was revoked or belongs to another service. Create a new one with `orc token AGENT`, or unset it to act as the operator.'
+    : 'ORC_TOKEN was revoked or belongs to another service. Create a new one with `orc token create AGENT`, or unset it to act as the operator.'
 }
 
 /** An unknown word and its candidates, for the suggestion in the error. */

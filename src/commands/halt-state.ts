@@ -53,7 +53,7 @@ export function createHaltState(): HaltState {
 
 const FOR_AGENTS =
   'End your turn and wait. A message tells you when work continues; send the command again then if you still need it.'
-const FOR_PEOPLE = 'Reject it now, or approve it after `orc go`.'
+const FOR_PEOPLE = 'Reject it now, or approve it after `orc service go`.'
 
 export function describeHalt({ by, reason, at }: Halted): string {
   const why = reason === undefined ? '' : `: ${reason}`

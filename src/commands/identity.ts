@@ -118,7 +118,7 @@ export function peopleOnly(): AppError {
 
 export function noTokensForBrowsers(): AppError {
   return new AppError('FORBIDDEN', 'A browser session cannot create tokens or sign-in links', {
-    hint: 'Use `orc token NAME` or `orc open` on the machine where the service runs.',
+    hint: 'Use `orc token create NAME` or `orc open` on the machine where the service runs.',
   })
 }
 

@@ -254,7 +254,9 @@ const RunsSchema = z
     planner: z
       .union([off, name])
       .optional()
-      .describe('The model that proposes plans for `orc plan GOAL`: a name from "models". Default: off.'),
+      .describe(
+        'The model that proposes plans for `orc run propose GOAL`: a name from "models". Default: off.',
+      ),
   })
   .nullish()
 
@@ -374,7 +376,7 @@ export const ConfigSchema = z
       .record(name, PersonSchema)
       .nullish()
       .describe(
-        'People besides the operator, each with a token: { ada: {}, ben: { role: viewer } }. Create tokens with `orc token NAME`.',
+        'People besides the operator, each with a token: { ada: {}, ben: { role: viewer } }. Create tokens with `orc token create NAME`.',
       ),
     limits: LimitsSchema.describe('Limits on message floods, loops and spending.'),
     prices: z

@@ -76,7 +76,7 @@ export function createAgentHealth({ store, timers, clock, team, settings }: Gith
       const complaints = fresh === undefined || team().isConfidential(agent) ? NO_COMPLAINTS : fresh
       const issues: string[] = []
       const warnings: string[] = []
-      if (isSuspended) issues.push(`suspended after ${failures} failures in a row: orc resume ${agent}`)
+      if (isSuspended) issues.push(`suspended after ${failures} failures in a row: orc agent resume ${agent}`)
       else if (session?.paused === 1) warnings.push('paused by a person')
       if (session?.session_state === 'error') issues.push('its session failed')
       if (overdue > 0) warnings.push(`${overdue} of its tasks are older than 15 minutes`)

@@ -113,7 +113,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
     tx.audit({ ...toAgent(agent), type: AUDIT.logged, text })
     await setPaused(tx, agent, true)
     tx.afterCommit(() => sessions.setPaused(agent, true))
-    await notifyPeople(tx, { agent, question: text, reason: `Resume it with: orc resume ${agent}` })
+    await notifyPeople(tx, { agent, question: text, reason: `Resume it with: orc agent resume ${agent}` })
   }
 
   /** Delegates the work again after 1, 2 and 4 s (S3.20, C7). Repeated proposals have the same key, so they count once. */

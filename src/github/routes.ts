@@ -92,7 +92,7 @@ export const sayTeamMessage: RouteHandler<'sayTeamMessage'> = async (context, ca
 function memberOf({ isPerson, callerName }: Pick<ApiCall, 'isPerson' | 'callerName'>): string {
   if (!isPerson) return callerName
   throw new AppError('FORBIDDEN', 'Only members of the team may call this, each with its own token', {
-    hint: 'Create a token with: orc token AGENT',
+    hint: 'Create a token with: orc token create AGENT',
   })
 }
 

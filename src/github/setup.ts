@@ -128,7 +128,7 @@ function checkTeam(team: Team, settings: GithubConfig, add: AddFinding) {
     add('note', text, 'Add another person with a login under "people".')
   }
   if (!team.config.people.some(({ role }) => role === 'moderator')) {
-    const fix = 'Under "people": mo: { role: moderator }; then orc token mo.'
+    const fix = 'Under "people": mo: { role: moderator }; then orc token create mo.'
     add('note', 'There is no moderator to read flags about conduct', fix)
   }
   if (settings.maintainers.length === 0) {

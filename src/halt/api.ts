@@ -30,7 +30,7 @@ export const endHaltCommand = defineCommand({
   audience: 'people',
   summary: 'Resume everything after a halt; timers continue with the time they had left',
   fields: z.object({}),
-  example: 'orc go',
+  example: 'orc service go',
   details: z.object({
     status: z.literal('going'),
     halt: HaltSchema.optional().describe('The halt that ended; absent if nothing was halted'),

@@ -301,7 +301,7 @@ function haltEntry(what: string, actor: string, text: string, data: Record<strin
 
 function stoppedAgain(): AppError {
   return new AppError('CONFLICT', 'Someone halted the team again while the halt was being ended', {
-    hint: 'Check with `orc status` who did and why, then run `orc go` again.',
+    hint: 'Check with `orc status` who did and why, then run `orc service go` again.',
   })
 }
 

@@ -117,7 +117,7 @@ export function isIntact(row: MessageRow): boolean {
 export function toMail(row: MailRow): Mail {
   if (!isIntact(row) || !DELIVERY_STATES.includes(row.state)) {
     throw new AppError('STORE_CORRUPT', `${formatId('msg', row.seq)} was changed after it was stored`, {
-      hint: 'Its bytes changed on disk. Run `orc doctor`, and restore the store from a backup.',
+      hint: 'Its bytes changed on disk. Run `orc service doctor`, and restore the store from a backup.',
     })
   }
   return intactMail(row)

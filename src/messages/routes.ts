@@ -64,7 +64,7 @@ export const showMessage: RouteHandler<'message'> = async ({ engine }, call) => 
     (parties !== 'all' && !parties.some((name) => name === mail.from || name === mail.to))
   ) {
     throw new AppError('NOT_FOUND', `There is no message ${call.params.id!.slice(0, 100)} for you`, {
-      hint: '`orc messages` lists them.',
+      hint: '`orc message list` lists them.',
     })
   }
   const waitsFor = WAITING.has(mail.delivery) ? engine.sessions.waitsFor(mail.to) : undefined

@@ -48,7 +48,7 @@ export function heldCommand(row: HumanRequestRow): Command {
     'STORE_CORRUPT',
     `The action of ${formatId('req', row.id)} changed since it was requested`,
     {
-      hint: 'It was changed on disk and will not be executed. Reject it, and run `orc doctor`.',
+      hint: 'It was changed on disk and will not be executed. Reject it, and run `orc service doctor`.',
     },
   )
 }

@@ -15,7 +15,7 @@ export interface EnvironmentOptions {
   readonly extra: Readonly<Record<string, string>>
   readonly agent: string
   readonly mark: string
-  /** Path of our own executable, for hooks and `orc mcp`. */
+  /** Path of our own executable, for hooks and `orc service mcp`. */
   readonly bin: string
   readonly credentials: AgentCredentials
 }

@@ -78,7 +78,7 @@ interface NoticeContext extends AskedQuestion {
   tasks?: readonly string[]
 }
 
-/** Tasks that a notice names; `orc tasks --all` lists the others. */
+/** Tasks that a notice names; `orc task list --all` lists the others. */
 const MAX_NAMED = 20
 
 /** Failures of one agent, from one delegator and for one cause share a notice. Numbers and ids don't make another cause. */

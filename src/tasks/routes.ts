@@ -40,7 +40,7 @@ async function visibleTask({ engine }: ApiContext, call: ApiCall): Promise<Task>
   // The same error as for an unknown id, so others can't probe which tasks exist.
   if (task !== undefined && isVisible(task, readableParties(engine.team(), call))) return task
   throw new AppError('NOT_FOUND', `There is no task ${id.slice(0, 100)} for you`, {
-    hint: '`orc tasks` lists them.',
+    hint: '`orc task list` lists them.',
   })
 }
 

@@ -222,7 +222,7 @@ async function recordDeath(tx: Tx, webhook: string, error: string, lost: number)
     kind: 'escalation',
     purpose: 'notice',
     asker: ORCHESTRATOR,
-    question: `The webhook ${webhook} is dead: ${error}. Repair it, then run: orc webhooks test ${webhook}`,
+    question: `The webhook ${webhook} is dead: ${error}. Repair it, then run: orc webhook test ${webhook}`,
     reason: `it accepted no events; ${lost} were dropped`,
     context: JSON.stringify({ webhook }),
     text,

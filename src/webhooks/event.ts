@@ -41,7 +41,7 @@ function jsonBody({ id, type, at, data, ...about }: WebhookEvent): string {
 /** The next step for a person, by event. */
 const NEXT_STEP: Readonly<Record<string, string>> = {
   'human.asked': 'To decide: `orc inbox`',
-  'team.halted': 'To continue: `orc go`',
+  'team.halted': 'To continue: `orc service go`',
 }
 
 function chatText({ type, actor, text }: WebhookEvent): string {

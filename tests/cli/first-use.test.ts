@@ -18,7 +18,7 @@ describe('a folder without a team', () => {
     expect(ran).toMatchObject({ code: 7, err: expect.stringContaining('orc init writes one') })
   })
 
-  it('is reported by orc doctor once, not by every check', async () => {
+  it('is reported by orc service doctor once, not by every check', async () => {
     const ran = await runOrc('/', ['doctor'])
     expect(ran.code).toBe(1)
     expect(ran.out.match(/There is no orc\.yaml/g)).toHaveLength(1)
@@ -26,7 +26,7 @@ describe('a folder without a team', () => {
 })
 
 describe('a broken orc.yaml', () => {
-  it('is reported by orc doctor once', async () => {
+  it('is reported by orc service doctor once', async () => {
     writeFileSync(team.configFile, 'agents: { Master: { prgram: any } }')
     expect((await team.orc('doctor')).out.match(/prgram/g)).toHaveLength(1)
   })
@@ -127,7 +127,7 @@ describe('a noun without its verb', () => {
   })
 })
 
-describe('orc resume', () => {
+describe('orc agent resume', () => {
   it('prints one line', async () => {
     await team.start()
     await team.orc('pause Worker')

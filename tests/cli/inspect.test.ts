@@ -27,7 +27,7 @@ describe('orc status', () => {
   })
 })
 
-describe('orc messages', () => {
+describe('orc message list', () => {
   it('lists messages with their delivery states', async () => {
     const lines = (await team.orc('messages')).out.trim().split('\n')
     expect(lines).toHaveLength(3)

@@ -48,7 +48,7 @@ describe('a typo', () => {
 describe('a hint', () => {
   it('for an unknown message says how to list messages', async () => {
     await team.start()
-    await team.fails('message msg_99', 7, '`orc messages` lists them.')
+    await team.fails('message msg_99', 7, '`orc message list` lists them.')
   })
 
   it('for an agent outside Orchub suggests only commands that work', async () => {
@@ -56,7 +56,7 @@ describe('a hint', () => {
     for (const verb of ['attach', 'logs']) {
       const { code, err } = await team.orc(`${verb} Spy`)
       expect(code).toBe(1)
-      expect(err).not.toContain('orc spawn')
+      expect(err).not.toContain('orc agent start')
       expect(err).toContain('runtime none')
     }
   })

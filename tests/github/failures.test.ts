@@ -163,7 +163,7 @@ describe('the health of the team', () => {
     const told = () =>
       team.entries.filter((entry) => entry.type === 'github.health' && entry.class === 'public')
     await team.until(() => expect(told()).toMatchObject([{ actor: 'Triage', data: { status: 'error' } }]))
-    expect(told()[0]!.text).toContain('suspended after 6 failures in a row: orc resume Triage')
+    expect(told()[0]!.text).toContain('suspended after 6 failures in a row: orc agent resume Triage')
     await team.ring('github_health')
     await team.until(() =>
       expect(team.entries.filter(({ type }) => type === 'github.health')).toHaveLength(10),

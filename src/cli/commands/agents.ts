@@ -67,7 +67,7 @@ const stopOne = actionVerb('terminate_agent', {
 export const stop = {
   ...stopOne,
   arguments: [{ name: 'AGENT', rest: true, optional: true }],
-  options: [{ name: 'all', summary: 'halt everything until `orc go`' }, ...(stopOne.options ?? [])],
+  options: [{ name: 'all', summary: 'halt everything until `orc service go`' }, ...(stopOne.options ?? [])],
   examples: ['orc agent stop Worker', 'orc agent stop --all --reason "stuck in a loop"'],
   run: (invocation: Invocation) => (invocation.flag('all') ? stopAll(invocation) : stopSome(invocation)),
 } as const satisfies typeof stopOne
@@ -75,7 +75,7 @@ export const stop = {
 /** The same as `orc agent stop --all`. */
 export const halt: Verb = {
   name: 'service halt',
-  summary: 'interrupt every agent and hold everything until `orc go`',
+  summary: 'interrupt every agent and hold everything until `orc service go`',
   details:
     'Until `orc service go`, Orchub delivers and starts nothing, stops all timers, and refuses commands of agents. A\n' +
     'restart does not end a halt. The service itself keeps running; `orc down` stops it.',
@@ -115,7 +115,7 @@ function haltText({ already, halt, interrupts }: AnswerOf<'halt'>): string {
         : paint('red', `  ${agent} did not stop: ${plainLine(evidence)}. Stop it: orc agent stop ${agent}`),
     )
   }
-  return [...lines, 'Resume with orc go.'].join('\n')
+  return [...lines, 'Resume with orc service go.'].join('\n')
 }
 
 export const go: Verb = {

@@ -47,7 +47,7 @@ export const send: Verb = {
   summary: 'send a message to an agent; - reads standard input',
   details:
     'Short for `orc send-message --to AGENT TEXT`. An urgent message interrupts the agent, a high one is announced to it\n' +
-    'at once, and others wait until its turn ends. During a halt, messages wait for `orc go`.',
+    'at once, and others wait until its turn ends. During a halt, messages wait for `orc service go`.',
   arguments: [{ name: 'AGENT' }, { name: 'TEXT', rest: true }],
   options: [
     { name: 'priority', value: 'PRIORITY', summary: PRIORITIES.join(', '), choices: PRIORITIES },

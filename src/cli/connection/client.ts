@@ -51,7 +51,7 @@ export async function lastSequence(client: Client, signal: AbortSignal): Promise
 /** Says why nothing happens while everything is halted. */
 export async function noteHalt(client: Client): Promise<void> {
   const { halted } = await client.health()
-  if (halted) complain(paint('yellow', 'Orchub is halted; resume it with `orc go`.', 'err'))
+  if (halted) complain(paint('yellow', 'Orchub is halted; resume it with `orc service go`.', 'err'))
 }
 
 /** `fetch` for a service on a Unix socket, which the built-in one does not reach; undefined for other addresses. */
@@ -173,7 +173,7 @@ export type Offline = OfflineStore & { config: Config }
 
 /**
  * Asks the running service or, if none is running, opens the store. A service that is still starting holds the store's
- * lock without answering; `orc serve & orc token Worker` waits for it.
+ * lock without answering; `orc service serve & orc token create Worker` waits for it.
  */
 export function onlineOrOffline<T>(
   location: TeamLocation,

@@ -26,7 +26,7 @@ const LOOK_AGAIN_MS = 50
 const OTHER_MS = 10_000
 const LOG_TAIL = 2000
 
-/** Starts `orc serve` with `flags` in the background and waits until it answers. */
+/** Starts `orc service serve` with `flags` in the background and waits until it answers. */
 export async function startDetached(
   { location, option }: Invocation,
   flags: readonly string[] = [],
@@ -59,7 +59,7 @@ export async function startDetached(
   const other = logTail.includes('STORE_LOCKED') ? await untilAnswering(location, OTHER_MS) : undefined
   if (other !== undefined) return { ...other, logFile, isOthers: true }
   throw new AppError('SERVICE_UNREACHABLE', `The service did not start\n${logTail || '(its log is empty)'}`, {
-    hint: `The log is ${logFile}; orc doctor checks what the service needs.`,
+    hint: `The log is ${logFile}; orc service doctor checks what the service needs.`,
   })
 }
 

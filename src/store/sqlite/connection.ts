@@ -235,7 +235,7 @@ function diskFailed(file: string, cause: unknown): AppError {
 
 function damaged(file: string, text: string, cause: unknown): AppError {
   return new AppError('STORE_CORRUPT', `${file} is damaged (${text})`, {
-    hint: 'Stop the service, keep a copy of the file, and run `orc doctor`; restore from a backup if it says so.',
+    hint: 'Stop the service, keep a copy of the file, and run `orc service doctor`; restore from a backup if it says so.',
     cause,
   })
 }

@@ -138,7 +138,7 @@ function whyNotNow(
 
 async function whyStopped(tx: Tx, to: string): Promise<string> {
   return (await isStopped(tx, to))
-    ? `; it is stopped and gets the task when it is started (orc spawn ${to})`
+    ? `; it is stopped and gets the task when it is started (orc agent start ${to})`
     : ''
 }
 

@@ -14,7 +14,7 @@ const command = (type: string, fields: Record<string, string>, place: { offset: 
 })
 const START = { offset: 0, line: 1 }
 
-describe('orc scan (S0.22)', () => {
+describe('orc message scan (S0.22)', () => {
   it('finds commands without checking values or adding defaults', async () => {
     expect(await scan('<orc-command from="A" to="B" name="send_message">hi</orc-command>')).toEqual([
       command('send_message', { from: 'A', to: 'B', content: 'hi' }, START),

@@ -91,7 +91,7 @@ describe('orc rules check', () => {
   })
 })
 
-describe('orc prompt (S0.24, S1.16)', () => {
+describe('orc agent prompt (S0.24, S1.16)', () => {
   it('teaches an agent its name, whom it may write to, and the commands', async () => {
     const { out, code } = await team.orc('prompt worker')
     expect(code).toBe(0)

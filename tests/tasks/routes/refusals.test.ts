@@ -254,7 +254,7 @@ describe('a delegation', () => {
     await service.clock.advance(100)
     const { json } = await say('Master', 'delegate', { to: 'Runner', task: 'x' })
     expect(json.result).toContain('it is stopped')
-    expect(json.result).toContain('orc spawn Runner')
+    expect(json.result).toContain('orc agent start Runner')
     await service.clock.advance(10 * 60_000)
     expect(await task('task_1')).toMatchObject({ state: 'failed', attempt: 4 })
     expect((await service.get('/api/v1/human-requests')).json.requests).toMatchObject([

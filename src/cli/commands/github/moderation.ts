@@ -15,7 +15,7 @@ export const verb: Verb = {
   name: 'github moderation',
   summary: 'list conduct flags, for moderators only',
   details:
-    'For people with the role moderator, who set their own token as ORC_TOKEN (create it with orc token NAME). Flags are\n' +
+    'For people with the role moderator, who set their own token as ORC_TOKEN (create it with orc token create NAME). Flags are\n' +
     'visible to moderators only: not in the inbox, the audit, the events, the metrics, or on GitHub.',
   options: [
     { name: 'all', summary: 'include decided flags' },

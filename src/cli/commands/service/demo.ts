@@ -52,7 +52,7 @@ async function startDemo(folder: string, write: (line: string) => void): Promise
       if (isPlanStarted) continue
       isPlanStarted = true
       write(`${paint('bold', 'Now a plan:')} shell commands as agents that hand files to each other.`)
-      write(`           look: ${orc} runs | run show run_1 | run .orc/demo/plan/plan.yaml --dry-run`)
+      write(`           look: ${orc} run list | run show run_1 | run .orc/demo/plan/plan.yaml --dry-run`)
       // A plan that can't start must not end the demo.
       startPlan(client, join(stateFolder, 'plan')).catch(() => {})
     }
@@ -67,7 +67,7 @@ async function startDemo(folder: string, write: (line: string) => void): Promise
     hasTmux
       ? `  Watch      tmux -L ${config.tmux.socket} attach -r   (the agents' terminals; leave with Ctrl-b d)`
       : '  Watch      install tmux to see each agent in its own terminal',
-    `  Look in    ${orc} inbox | audit | messages | status | logs Worker`,
+    `  Look in    ${orc} inbox | audit list | message list | status | logs Worker`,
     `  Join in    ${orc} send Worker "Hello from a person"`,
     '  Stop       Ctrl-C',
     '',

@@ -132,7 +132,7 @@ const FIRST_COMMENTS = [
 
 const NOTHING_FOUND = [
   '',
-  '# Found no agent program on the PATH. Any program can act as an agent with its token: orc token Worker',
+  '# Found no agent program on the PATH. Any program can act as an agent with its token: orc token create Worker',
 ]
 
 /** An agent program on the PATH. */

@@ -22,7 +22,7 @@ export const verb: Verb = {
     'Acts as the agent whose token is in ORC_TOKEN, otherwise as the operator. While the service is unreachable, calls\n' +
     'fail with a message; they work again as soon as it answers. docs/mcp.md has the settings for each program.',
   examples: [
-    'ORC_TOKEN=$(orc token Worker) orc service mcp',
+    'ORC_TOKEN=$(orc token create Worker) orc service mcp',
     'claude mcp add orc -e ORC_TOKEN=TOKEN -- orc service mcp',
   ],
   async run({ location, program }) {

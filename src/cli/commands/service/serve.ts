@@ -186,7 +186,7 @@ function banner(
 function haltWarning({ by, reason, at }: Halted): string {
   const why = reason === undefined ? '' : `: ${plainLine(reason)}`
   const since = new Date(at).toISOString()
-  return paint('yellow', `Halted by ${by} at ${since}${why}. Resume with orc go.`, 'err')
+  return paint('yellow', `Halted by ${by} at ${since}${why}. Resume with orc service go.`, 'err')
 }
 
 function onWarnings(text: string): void {

@@ -18,7 +18,7 @@ export const verb: Verb = {
 
 function haltLine({ by, at, reason }: NonNullable<AnswerOf<'state'>['halt']>): string {
   const why = reason === undefined ? '' : `: ${plainLine(reason)}`
-  return paint('red', `HALTED by ${by} at ${shortTime(at)}${why}. Resume with orc go.`)
+  return paint('red', `HALTED by ${by} at ${shortTime(at)}${why}. Resume with orc service go.`)
 }
 
 /** Why an agent's session failed, from the last change of the session in the audit. */

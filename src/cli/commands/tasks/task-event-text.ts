@@ -44,7 +44,9 @@ export function progressLine(event: TaskStreamEvent, root: string): string | und
 
 /** Says why nothing moves, and how to resume. */
 function haltText({ over, text }: TaskStreamEventOf<'halt'>): string {
-  const words = over ? `${brief(text)}.` : `Orchub is halted; resume it with \`orc go\`. ${brief(text)}.`
+  const words = over
+    ? `${brief(text)}.`
+    : `Orchub is halted; resume it with \`orc service go\`. ${brief(text)}.`
   return paint('yellow', words, 'err')
 }
 

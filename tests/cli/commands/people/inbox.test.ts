@@ -38,7 +38,7 @@ async function ask(...more: string[]): Promise<string> {
 const as = (name: string, args: string[]) => team.orc(args, { env: env[name]! })
 const lastTold = async () => (await team.mailbox('Worker')).at(-1)!.content
 
-describe('orc token PERSON', () => {
+describe('orc token create PERSON', () => {
   it("is listed as a person's, and refused to a viewer", async () => {
     expect((await team.orc('token list')).out).toMatch(/tok_2 {2}ada \(person\)/)
     expect(await as('vera', ['token', 'Worker'])).toMatchObject({ code: 8 })

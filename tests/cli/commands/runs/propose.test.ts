@@ -37,7 +37,7 @@ ${planner}
   await team.start()
 }
 
-describe('orc plan', () => {
+describe('orc run propose', () => {
   it('prints the plan that a model proposes or writes it to --out, and starts nothing', async () => {
     await open([agent('finder'), agent('writer', ['finder'])])
     const shown = await team.orc(['plan', 'Write', 'it', 'down'])

@@ -28,7 +28,7 @@ afterAll(async () => {
   server.close()
 })
 
-describe('orc stop --all and orc go', () => {
+describe('orc service halt and orc service go', () => {
   it('say who was interrupted and who was notified', async () => {
     expect((await team.orc('go')).out).toBe('Orchub was not halted.\n')
     expect((await team.orc(['send', 'Lead', 'work hard'])).out).toContain('in the mailbox of Lead')
@@ -59,7 +59,7 @@ describe('orc stop --all and orc go', () => {
   })
 })
 
-describe('orc webhooks', () => {
+describe('orc webhook list', () => {
   it('lists webhooks, tests one, and hides its path', async () => {
     const { out } = await team.orc('webhooks')
     expect(out).toMatch(
@@ -77,7 +77,7 @@ describe('orc webhooks', () => {
   })
 })
 
-describe('orc take-over', () => {
+describe('orc task take-over', () => {
   it('gives the task to the person, who reports the result with an answer', async () => {
     await team.orc(['delegate', '--to', 'Worker', 'count the beans'])
     expect((await team.orc('take-over task_1')).out).toContain('task_1 is waiting_user')

@@ -28,7 +28,7 @@ function runHook(options: RunOptions & { args?: string } = {}) {
 
 const SILENT = { code: 0, out: '', err: '' }
 
-describe('orc hook', () => {
+describe('orc service hook', () => {
   it('sends standard input to the service and prints its answer', async () => {
     const answer = { hookSpecificOutput: { decision: { behavior: 'allow' }, note: 'ü' } }
     const hook = answerHooks(async () => answer)

@@ -13,7 +13,7 @@ afterEach(async () => {
   await team.close()
 })
 
-/** `orc mcp` as a program starts it: with only its environment. */
+/** `orc service mcp` as a program starts it: with only its environment. */
 async function connect(
   env: Record<string, string>,
   mode: 'legacy' | { pin: string } = 'legacy',
@@ -61,7 +61,7 @@ const call = (id: number, name: string, args: Record<string, unknown> = {}) => (
 describe.each([
   ['2025-11-25', 'legacy'],
   ['2026-07-28', { pin: '2026-07-28' }],
-] as const)('orc mcp, to a client of the revision %s', (version, mode) => {
+] as const)('orc service mcp, to a client of the revision %s', (version, mode) => {
   it('offers the same tools, prompt and receipts as /mcp', async () => {
     const orchub = await team.start()
     const client = await connect({ ORC_URL: orchub.url, ORC_TOKEN: await team.token('Master') }, mode)
@@ -84,7 +84,7 @@ describe.each([
   })
 })
 
-describe('orc mcp', () => {
+describe('orc service mcp', () => {
   it('acts as the operator of its folder unless a token is set', async () => {
     await team.start()
     const client = await connect({})

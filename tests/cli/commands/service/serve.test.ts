@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => team.close())
 
-describe('orc serve', () => {
+describe('orc service serve', () => {
   it('prints its address, is found by other commands, and stops cleanly', async () => {
     const { child, shows, ended } = team.begin('serve --port 0 --json')
     await shows('\n')
@@ -75,7 +75,7 @@ describe('orc serve', () => {
   })
 })
 
-describe('orc doctor', () => {
+describe('orc service doctor', () => {
   const states = (out: string) =>
     Object.fromEntries(
       [...out.matchAll(/^(ok|warn|fail) +(\w+)/gm)].map(([, state, check]) => [check, state]),

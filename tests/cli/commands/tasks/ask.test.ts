@@ -213,7 +213,7 @@ describe('orc ask (S2.9)', () => {
     await team.orc('go')
     const asking = await askLead()
     await team.orc(['stop', '--all', '--reason', 'too fast'])
-    await says(asking, 'Orchub is halted; resume it with `orc go`')
+    await says(asking, 'Orchub is halted; resume it with `orc service go`')
     expect(asking.err()).toContain('too fast')
     await team.orc('go')
     await says(asking, 'operator ended the halt')

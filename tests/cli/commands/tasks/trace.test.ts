@@ -28,7 +28,7 @@ beforeAll(async () => {
   await read('Master')
 })
 
-describe('orc trace (S2.18)', () => {
+describe('orc task trace (S2.18)', () => {
   it('shows from, to, kind, time and task of everything in order, with questions to people and verdicts', async () => {
     const { out, code } = await team.orc('trace task_1')
     expect(code).toBe(0)
@@ -125,7 +125,7 @@ describe('orc why', () => {
   })
 })
 
-describe('orc tasks --follow', () => {
+describe('orc task list --follow', () => {
   it('prints each change once in a pipe, and ends quietly with Ctrl-C', async () => {
     const following = team.begin('tasks --follow')
     await following.shows('Count to three')
