@@ -42,7 +42,7 @@ import { createTemporaryAgents } from './runs/workers/temporary-agents.ts'
 import type { Runtime } from './runtimes/runtime.ts'
 import type { Store } from './store/store.ts'
 import { createTimers, type Timers } from './store/timers.ts'
-import { taskCommands } from './tasks/commands/commands.ts'
+import { taskCommands } from './tasks/commands.ts'
 import { createTasks, heldInTasks, type Tasks, taskRequestOwner } from './tasks/tasks.ts'
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts'
 

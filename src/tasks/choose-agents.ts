@@ -8,7 +8,7 @@ import type { Team } from '../commands/team.ts'
 import type { AgentConfig } from '../config/config.ts'
 import { FENCE_RULE, fence } from '../llm/fence-untrusted-text.ts'
 import type { ModelCallOptions, ModelFailure, Models, ObjectCall } from '../llm/llm.ts'
-import { decideDelegation } from './commands/delegate.ts'
+import { decideDelegation } from './delegate.ts'
 
 /** The agent that answers, and the agents that it may need (S2.14). */
 export interface Choice {

@@ -1,15 +1,15 @@
-import { OPERATOR } from '../../base/agent.ts'
-import { AppError } from '../../base/errors.ts'
-import { formatId } from '../../base/ids.ts'
-import { failure, type Result } from '../../base/result.ts'
-import type { Handler, HandlerContext } from '../../commands/commands.ts'
-import { unknownAgent } from '../../commands/identity.ts'
-import { isOperatorName, personBehind, tooLong } from '../../commands/team.ts'
-import { findOpenQuestion } from '../../people/people.ts'
-import type { DecideRequest } from '../../people/verdicts.ts'
-import type { FieldsOf } from '../../protocol/command.ts'
-import type { Receipt } from '../../protocol/receipt.ts'
-import { refusalError } from '../core/refusal.ts'
+import { OPERATOR } from '../base/agent.ts'
+import { AppError } from '../base/errors.ts'
+import { formatId } from '../base/ids.ts'
+import { failure, type Result } from '../base/result.ts'
+import type { Handler, HandlerContext } from '../commands/commands.ts'
+import { unknownAgent } from '../commands/identity.ts'
+import { isOperatorName, personBehind, tooLong } from '../commands/team.ts'
+import { findOpenQuestion } from '../people/people.ts'
+import type { DecideRequest } from '../people/verdicts.ts'
+import type { FieldsOf } from '../protocol/command.ts'
+import type { Receipt } from '../protocol/receipt.ts'
+import { refusalError } from './core/refusal.ts'
 import {
   findReference,
   noTask,
@@ -19,10 +19,10 @@ import {
   remember,
   saidBefore,
   unknownReference,
-} from '../references.ts'
-import { tasksServed } from '../store.ts'
-import type { Task } from '../task.ts'
-import type { Tasks } from '../tasks.ts'
+} from './references.ts'
+import { tasksServed } from './store.ts'
+import type { Task } from './task.ts'
+import type { Tasks } from './tasks.ts'
 
 /** Parents and children may ask each other about the task between them (C11). */
 export const queryHandler = (tasks: Tasks): Handler<FieldsOf<'query'>> => ({

@@ -1,26 +1,26 @@
-import { OPERATOR } from '../../base/agent.ts'
-import { AppError } from '../../base/errors.ts'
-import { formatId, parseId } from '../../base/ids.ts'
-import type { Person } from '../../base/person.ts'
-import { failure, type Result } from '../../base/result.ts'
-import type { Handler, HandlerContext } from '../../commands/commands.ts'
-import { personBehind, type Team, tooLong } from '../../commands/team.ts'
-import type { AnswerForm } from '../../people/human-request.ts'
+import { OPERATOR } from '../base/agent.ts'
+import { AppError } from '../base/errors.ts'
+import { formatId, parseId } from '../base/ids.ts'
+import type { Person } from '../base/person.ts'
+import { failure, type Result } from '../base/result.ts'
+import type { Handler, HandlerContext } from '../commands/commands.ts'
+import { personBehind, type Team, tooLong } from '../commands/team.ts'
+import type { AnswerForm } from '../people/human-request.ts'
 import {
   askPeople,
   findHumanRequest,
   type HumanRequestRow,
   type HumanVerdict,
   openRequestsOf,
-} from '../../people/people.ts'
-import type { DecideRequest } from '../../people/verdicts.ts'
-import type { FieldsOf } from '../../protocol/command.ts'
-import type { Receipt } from '../../protocol/receipt.ts'
-import type { Reader } from '../../store/store.ts'
-import type { Timers } from '../../store/timers.ts'
-import { refusalError } from '../core/refusal.ts'
-import { ownTask, remember, rememberedIds, saidBefore } from '../references.ts'
-import type { Tasks } from '../tasks.ts'
+} from '../people/people.ts'
+import type { DecideRequest } from '../people/verdicts.ts'
+import type { FieldsOf } from '../protocol/command.ts'
+import type { Receipt } from '../protocol/receipt.ts'
+import type { Reader } from '../store/store.ts'
+import type { Timers } from '../store/timers.ts'
+import { refusalError } from './core/refusal.ts'
+import { ownTask, remember, rememberedIds, saidBefore } from './references.ts'
+import type { Tasks } from './tasks.ts'
 
 /** Time for the answer to a question outside of tasks. */
 const ANSWER_MS = 24 * 3600_000

@@ -1,12 +1,12 @@
-import { AppError } from '../../base/errors.ts'
-import { formatId } from '../../base/ids.ts'
-import type { Handler } from '../../commands/commands.ts'
-import { tooLong } from '../../commands/team.ts'
-import type { FieldsOf, TaskAction } from '../../protocol/command.ts'
-import type { TaskEvent } from '../core/events-and-effects.ts'
-import { refusalError } from '../core/refusal.ts'
-import { findReference, type Reference, unknownReference } from '../references.ts'
-import type { Tasks } from '../tasks.ts'
+import { AppError } from '../base/errors.ts'
+import { formatId } from '../base/ids.ts'
+import type { Handler } from '../commands/commands.ts'
+import { tooLong } from '../commands/team.ts'
+import type { FieldsOf, TaskAction } from '../protocol/command.ts'
+import type { TaskEvent } from './core/events-and-effects.ts'
+import { refusalError } from './core/refusal.ts'
+import { findReference, type Reference, unknownReference } from './references.ts'
+import type { Tasks } from './tasks.ts'
 
 type TaskActionFields = FieldsOf<'task_action'>
 

@@ -1,13 +1,13 @@
-import { AppError } from '../../base/errors.ts'
-import { formatId } from '../../base/ids.ts'
-import type { Handler } from '../../commands/commands.ts'
-import { tooLong } from '../../commands/team.ts'
-import type { FieldsOf } from '../../protocol/command.ts'
-import { refusalError } from '../core/refusal.ts'
-import { findReference, noTask, ownTask, remember, unknownReference } from '../references.ts'
-import { isEnd, type Task } from '../task.ts'
-import type { Tasks } from '../tasks.ts'
-import { problemWith } from '../validation/result-schema.ts'
+import { AppError } from '../base/errors.ts'
+import { formatId } from '../base/ids.ts'
+import type { Handler } from '../commands/commands.ts'
+import { tooLong } from '../commands/team.ts'
+import type { FieldsOf } from '../protocol/command.ts'
+import { refusalError } from './core/refusal.ts'
+import { findReference, noTask, ownTask, remember, unknownReference } from './references.ts'
+import { isEnd, type Task } from './task.ts'
+import type { Tasks } from './tasks.ts'
+import { problemWith } from './validation/result-schema.ts'
 
 /** A report is a claim until it is validated (S2.3, C22). */
 export const reportHandler = (tasks: Tasks): Handler<FieldsOf<'report'>> => ({
