@@ -1,9 +1,7 @@
 import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
 import { parseId } from '../base/ids.ts'
-import { FENCE_RULE, fence } from '../llm/fence-untrusted-text.ts'
 import type { Tx } from '../store/store.ts'
 import { DEFAULT_TASK_TIMEOUT_MS, type Task } from '../tasks/task.ts'
-import { briefing, fitDelegation } from './core/briefing.ts'
 import type { GitHubEvent } from './core/event.ts'
 import { encodeTeamMessage, readTeamMessage, type TaskDelegation } from './core/protocol.ts'
 import type { ReportContext } from './core/report.ts'
@@ -11,9 +9,9 @@ import { AUDIT, type GithubDependencies, toAgent } from './dependencies.ts'
 import { type EventContext, isoTime } from './gather-context.ts'
 import { agentFor, requiresApproval } from './roles.ts'
 import { beginWork, endWork, type GithubWork, insertWork, readFailureStreak, workAfter } from './store.ts'
+import { fitDelegation, taskPrompt } from './task-prompt.ts'
 import type { RouteStep } from './team-settings.ts'
 
-const FENCING = { rule: FENCE_RULE, fence }
 /** Below the limit of C20, with room for the envelope. */
 const MAX_BYTES = 98_000
 const MAX_LENGTH = { title: 1000, body: 40_000 }
@@ -127,7 +125,7 @@ export function createDelegation(
     const started = await tasks.delegate(tx, {
       delegator: OPERATOR,
       agent,
-      text: briefing(role, delegation, FENCING, maxBytes),
+      text: taskPrompt(role, delegation, maxBytes),
       context: { ...context },
       requiresResponse: true,
       checks: [],

@@ -1,6 +1,7 @@
-import { excerpt } from '../../base/excerpt.ts'
-import { TEAM_ROLES } from '../team-settings.ts'
-import { encodeTeamMessage, type TaskDelegation } from './protocol.ts'
+import { excerpt } from '../base/excerpt.ts'
+import { FENCE_RULE, fence } from '../llm/fence-untrusted-text.ts'
+import { encodeTeamMessage, type TaskDelegation } from './core/protocol.ts'
+import { TEAM_ROLES } from './team-settings.ts'
 
 const ROLE_PROMPTS: Readonly<Record<(typeof TEAM_ROLES)[number], string>> = {
   triage: [
@@ -35,12 +36,6 @@ function promptOf(role: string): string {
   return known === undefined ? OTHER_ROLE : ROLE_PROMPTS[known]
 }
 
-/** Marks untrusted text. */
-interface Fencing {
-  readonly rule: string
-  fence(label: string, text: string): string
-}
-
 /** Enough of a body to judge it, without the whole of a pasted log (S3.18). */
 const MAX_BODY = 12_000
 const MAX_TITLE = 500
@@ -66,12 +61,7 @@ const RULES = [
 ]
 
 /** The text of a task: the role, the answer format, and the fenced delegation (S3.3–S3.7), whose content is untrusted. */
-export function briefing(
-  role: string,
-  delegation: TaskDelegation,
-  { rule, fence }: Fencing,
-  maxBytes: number,
-): string {
+export function taskPrompt(role: string, delegation: TaskDelegation, maxBytes: number): string {
   const head = [
     // The first line is the title of the task (C13).
     delegation.task.description,
@@ -85,7 +75,7 @@ export function briefing(
     'If you cannot do it: {"status": "failure", "rationale": "…", "error": {"error_type": "insufficient_context",',
     '"error_message": "…", "is_recoverable": false}}.',
     '',
-    rule,
+    FENCE_RULE,
   ].join('\n')
   const room = maxBytes - Buffer.byteLength(head) - 400
   return `${head}\n\n${fence('task delegation', encodeTeamMessage(fitDelegation(delegation, room)))}`
