@@ -1,15 +1,5 @@
 import { expect, it } from 'vitest'
 import { addSpending } from '../../../src/agents/store.ts'
-import {
-  insertAction,
-  insertWork,
-  keepDelivery,
-  readActions,
-  readDeliveries,
-  readSuspended,
-  storeFailureStreak,
-  workOfDeliveries,
-} from '../../../src/github/store.ts'
 import { moveDeliveries } from '../../../src/messages/delivery-states.ts'
 import { costByStep, countByStep, readingTimes } from '../../../src/messages/store.ts'
 import { type CurrentFixture, START, send } from '../store-fixture.ts'
@@ -17,7 +7,7 @@ import { type CurrentFixture, START, send } from '../store-fixture.ts'
 const span = { from: START, stepMs: 1000, steps: 5 }
 const spent = { model: null, input: 1, output: 1, cacheRead: 0, cacheWrite: 0, task: null }
 
-/** The queries behind the charts and the GitHub view of the control room. */
+/** The queries behind the charts of the control room. */
 export function figureCases(fixture: CurrentFixture) {
   it('counts entries by step and type within the span only', async () => {
     let now = START - 1
@@ -64,33 +54,5 @@ export function figureCases(fixture: CurrentFixture) {
       { step: 1, ms: 1200 },
     ])
     expect(await readingTimes(store, span, 1)).toHaveLength(1)
-  })
-
-  it('lists GitHub events with their work, proposals and suspended agents, newest first', async () => {
-    let now = START
-    const store = await fixture().open({ now: () => now })
-    for (const id of ['d1', 'd2']) {
-      await store.write((tx) => keepDelivery(tx, { id, event: 'issues', payload: '{}' }))
-      now += 1000
-    }
-    await store.write(async (tx) => {
-      insertWork(tx, {
-        ...{ id: 'd1/triage', delivery: 'd1', role: 'triage', agent: 'Triage', repository: 'o/r', number: 1 },
-        ...{ state: 'delegated', task: 7, after: null, needs: 'any', attempts: 0, delegation: '{}' },
-      })
-      await insertAction(tx, {
-        ...{ key: 'k', work: 'd1/triage', agent: 'Triage', repository: 'o/r', number: 1, request: 3 },
-        ...{ action: '{"kind":"label","number":1,"label":"bug"}', confidence: 0.5, rationale: 'It crashes.' },
-        ...{ state: 'asked', note: null },
-      })
-      storeFailureStreak(tx, 'Triage', { failures: 6, isSuspended: true })
-    })
-    const deliveries = (await readDeliveries(store, 10)).map(({ id }) => id)
-    expect(deliveries).toEqual(['d2', 'd1'])
-    expect(await workOfDeliveries(store, deliveries)).toMatchObject([
-      { delivery: 'd1', role: 'triage', number: 1, task: 7 },
-    ])
-    expect(await readActions(store, 10)).toMatchObject([{ key: 'k', confidence: 0.5, request: 3 }])
-    expect(await readSuspended(store)).toMatchObject([{ agent: 'Triage', failures: 6 }])
   })
 }

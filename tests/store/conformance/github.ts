@@ -24,9 +24,12 @@ import {
   openWork,
   putOffDelivery,
   putOffWork,
+  readActions,
   readConduct,
+  readDeliveries,
   readDelivery,
   readFailureStreak,
+  readSuspended,
   storeFailureStreak,
   takenSince,
   workOfDeliveries,
@@ -77,6 +80,19 @@ const work: GithubWork = {
   delegation: '{}',
 }
 
+const action = {
+  ...{
+    key: 'k',
+    work: work.id,
+    agent: 'Triage',
+    repository: 'o/r',
+    number: 1,
+    action: '{}',
+    confidence: 0.5,
+  },
+  ...{ rationale: '', state: 'ready' as const, request: null, note: null },
+}
+
 /** The tables of the GitHub team. */
 export function githubCases(fixture: CurrentFixture) {
   it('stores a webhook delivery once and ends it once (C25)', async () => {
@@ -118,18 +134,6 @@ export function githubCases(fixture: CurrentFixture) {
 
   it('stores the same proposal once, with its outcome', async () => {
     const store = await fixture().open()
-    const action = {
-      ...{
-        key: 'k',
-        work: work.id,
-        agent: 'Triage',
-        repository: 'o/r',
-        number: 1,
-        action: '{}',
-        confidence: 0.5,
-      },
-      ...{ rationale: '', state: 'ready' as const, request: null, note: null },
-    }
     const insert = () => store.write((tx) => insertAction(tx, action))
     expect([await insert(), await insert()]).toEqual([true, false])
     expect(await nextAction(store, START)).toMatchObject({ key: 'k', confidence: 0.5, attempts: 0 })
@@ -177,17 +181,7 @@ export function githubCases(fixture: CurrentFixture) {
     expect(overdue?.warnings).toEqual(['2 of its tasks are older than 15 minutes'])
     await store.write((tx) => endWork(tx, 'd/triage', 'done'))
     await store.write((tx) => endWork(tx, 'e/triage', 'failed'))
-    const action = { key: 'k', work: 'd/triage', agent: 'Triage', repository: 'o/r', number: 1, action: '{}' }
-    await store.write((tx) =>
-      insertAction(tx, {
-        ...action,
-        confidence: 0.5,
-        rationale: '',
-        state: 'ready',
-        request: null,
-        note: null,
-      }),
-    )
+    await store.write((tx) => insertAction(tx, action))
     expect(await stateAt(START + 1)).toMatchObject({
       last_event_at: new Date(START).toISOString(),
       events_waiting: 1,
@@ -229,6 +223,25 @@ export function githubCases(fixture: CurrentFixture) {
     await keep('{"a":3}')
     expect(await readConduct(store, 'open', 10)).toEqual([])
     expect(await readConduct(store, 'all', 10)).toMatchObject([{ flag: '{"a":2}', closed_by: 'mo' }])
+  })
+
+  it('lists events with their work, proposals and suspended agents, newest first', async () => {
+    let now = START
+    const store = await fixture().open({ now: () => now })
+    for (const id of ['d', 'e']) {
+      await store.write((tx) => keepDelivery(tx, delivery(id)))
+      now += 1000
+    }
+    await store.write(async (tx) => {
+      insertWork(tx, work)
+      await insertAction(tx, { ...action, state: 'asked', request: 3 })
+      storeFailureStreak(tx, 'Triage', { failures: 6, isSuspended: true })
+    })
+    const deliveries = (await readDeliveries(store, 10)).map(({ id }) => id)
+    expect(deliveries).toEqual(['e', 'd'])
+    expect(await workOfDeliveries(store, deliveries)).toMatchObject([{ delivery: 'd', number: 1, task: 7 }])
+    expect(await readActions(store, 10)).toMatchObject([{ key: 'k', confidence: 0.5, request: 3 }])
+    expect(await readSuspended(store)).toMatchObject([{ agent: 'Triage', failures: 6 }])
   })
 
   it('keeps the health of an agent', async () => {
