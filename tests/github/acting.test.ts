@@ -97,14 +97,8 @@ async function open(action: RepositoryAction, aheadMs = 0) {
   await store.write((tx) =>
     insertAction(tx, {
       ...{ key, work: WORK, agent: 'Triage', repository: 'octo/hello', number: numberOf(action) ?? 1 },
-      ...{
-        action: JSON.stringify(action),
-        confidence: 0.99,
-        rationale: '',
-        state: 'ready',
-        request: null,
-        note: null,
-      },
+      ...{ action: JSON.stringify(action), confidence: 0.99, rationale: '', state: 'ready' },
+      ...{ request: null, note: null },
     }),
   )
   /** A new start: only the store is left. */
@@ -162,13 +156,17 @@ async function open(action: RepositoryAction, aheadMs = 0) {
   }
 }
 
+async function expectDoneOnce(team: Awaited<ReturnType<typeof open>>, action: RepositoryAction) {
+  expect(await team.state()).toBe('done')
+  expect(timesDone(team.fake, action)).toBe(1)
+}
+
 describe.each(ACTIONS)('$kind', (action) => {
   it('is retried after 502, and performed once (S3.20, C7)', async () => {
     const team = await open(action)
     team.fake.fail({ fits: isWrite, status: 502, times: 3 })
     expect(await team.runAll()).toEqual([1000, 2000, 4000])
-    expect(await team.state()).toBe('done')
-    expect(timesDone(team.fake, action)).toBe(1)
+    await expectDoneOnce(team, action)
   })
 
   it('is given up after three retries, and people are notified (S3.12)', async () => {
@@ -186,8 +184,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     const team = await open(action)
     team.hang({ fits: isWrite })
     expect(await team.runAll()).toEqual([1000])
-    expect(await team.state()).toBe('done')
-    expect(timesDone(team.fake, action)).toBe(1)
+    await expectDoneOnce(team, action)
   })
 
   it.each([
@@ -199,8 +196,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     if (hangs) team.hang(fault)
     else team.fake.fail(fault)
     await team.runAll()
-    expect(await team.state()).toBe('done')
-    expect(timesDone(team.fake, action)).toBe(1)
+    await expectDoneOnce(team, action)
     expect(team.fake.calls.filter(isWrite).filter((call) => !isTold(call)).length).toBeLessThanOrEqual(2)
   })
 
@@ -211,8 +207,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     expect(timesDone(team.fake, action)).toBe(1)
     team.restart()
     await team.runAll()
-    expect(await team.state()).toBe('done')
-    expect(timesDone(team.fake, action)).toBe(1)
+    await expectDoneOnce(team, action)
   })
 
   it.each([
@@ -230,8 +225,7 @@ describe.each(ACTIONS)('$kind', (action) => {
       expect(team.fake.calls).toHaveLength(before)
       await team.clock.advance(1000)
       expect(await team.run()).toBeUndefined()
-      expect(await team.state()).toBe('done')
-      expect(timesDone(team.fake, action)).toBe(1)
+      await expectDoneOnce(team, action)
     },
   )
 
@@ -242,8 +236,7 @@ describe.each(ACTIONS)('$kind', (action) => {
     team.fake.fail({ fits: isWrite, status: 403, message: 'API rate limit exceeded', headers })
     expect(await team.run()).toBeGreaterThanOrEqual(1_800_000)
     await team.runAll()
-    expect(await team.state()).toBe('done')
-    expect(timesDone(team.fake, action)).toBe(1)
+    await expectDoneOnce(team, action)
   })
 
   it.each([
@@ -384,8 +377,7 @@ describe('a comment', () => {
     const team = await open(comment, 1800_000)
     team.fake.fail({ fits: isWrite, doesIt: true })
     await team.runAll()
-    expect(await team.state()).toBe('done')
-    expect(timesDone(team.fake, comment)).toBe(1)
+    await expectDoneOnce(team, comment)
   })
 
   it('is retried within the hour, however long GitHub says the limit lasts', async () => {

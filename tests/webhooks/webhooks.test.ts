@@ -25,12 +25,10 @@ afterEach(async () => {
   await receiver.close()
 })
 
+const TEAM = { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' } } satisfies ConfigInput
 type Webhooks = NonNullable<ConfigInput['webhooks']>
 async function open(webhooks: Webhooks, env: Record<string, string> = ENV) {
-  engine = await openTestEngine(
-    { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' }, webhooks },
-    { env, webhookTimeoutMs: 300 },
-  )
+  engine = await openTestEngine({ ...TEAM, webhooks }, { env, webhookTimeoutMs: 300 })
   return engine
 }
 const chat = (more: Partial<Webhooks[string]> = {}): Webhooks => ({
@@ -300,7 +298,7 @@ describe('across restarts', () => {
     const { folder, clock, engine: before } = engine!
     await before.close('leave')
     engine = await openTestEngine(
-      { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' }, webhooks: chat() },
+      { ...TEAM, webhooks: chat() },
       { env: ENV, folder, clock, webhookTimeoutMs: 300 },
     )
     await until(async () => (await state()).sent === 2)
@@ -308,14 +306,11 @@ describe('across restarts', () => {
   })
 
   it('a new webhook gets no earlier events, and a removed one is deleted', async () => {
-    engine = await openTestEngine({ agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' } }, { env: ENV })
+    engine = await openTestEngine(TEAM, { env: ENV })
     await send('past')
     const { folder, clock } = engine
     await engine.engine.close('leave')
-    engine = await openTestEngine(
-      { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' }, webhooks: chat() },
-      { env: ENV, folder, clock },
-    )
+    engine = await openTestEngine({ ...TEAM, webhooks: chat() }, { env: ENV, folder, clock })
     await send('present')
     await until(async () => (await state()).sent === 1)
     expect(receiver.letters[0]!.body).toContain('present')
