@@ -2,15 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { findExecutable } from '../executable.ts'
 import type { AgentProgram, ProgramLaunchOptions } from '../program.ts'
 import { positionFile } from './pane-log.ts'
 import { AnySettings, checkAny } from './patterns.ts'
-import { followAny, PROMPT_FILE } from './session.ts'
-
-/** Identifies one launch. Every launch is a new conversation. */
-const AnySavedState = z.object({ run: z.string() })
+import { type AnySavedState, followAny, PROMPT_FILE } from './session.ts'
 
 const LOG_FILE = 'pane.log'
 
@@ -39,18 +35,11 @@ export function createAnyProgram(): AgentProgram {
           ...(settings.model === undefined ? {} : { ORC_MODEL: settings.model }),
           ...settings.env,
         },
-        savedState: { run: randomBytes(8).toString('hex') } satisfies z.output<typeof AnySavedState>,
+        savedState: { run: randomBytes(8).toString('hex') } satisfies AnySavedState,
         isLogged: true,
       }
     },
-    follow: (request, pane, port) =>
-      followAny(
-        request,
-        AnySavedState.parse(request.savedState).run,
-        AnySettings.parse(request.settings),
-        pane,
-        port,
-      ),
+    follow: followAny,
   }
 }
 

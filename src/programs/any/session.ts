@@ -1,5 +1,6 @@
 import { createReadStream, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { z } from 'zod'
 import type { SessionState } from '../../base/agent.ts'
 import { reasonOf } from '../../base/errors.ts'
 import { withoutMentions } from '../../protocol/mentions.ts'
@@ -10,7 +11,7 @@ import { createSessionState } from '../session-state.ts'
 import { openPaneLog, readLogPosition } from './pane-log.ts'
 import { createPaneOutput } from './pane-output.ts'
 import {
-  type AnySettings,
+  AnySettings,
   compilePatterns,
   createFrameFilter,
   type EvidenceWatch,
@@ -19,6 +20,10 @@ import {
   watchEvidence,
 } from './patterns.ts'
 import { createPlainText } from './plain-text.ts'
+
+/** Identifies one launch. Every launch is a new conversation. */
+const AnySavedState = z.object({ run: z.string() })
+export type AnySavedState = z.output<typeof AnySavedState>
 
 /** Written at the launch, pasted as the first turn, then deleted. */
 export const PROMPT_FILE = 'first-prompt.txt'
@@ -39,12 +44,12 @@ const INTERRUPT_MS = 5000
  */
 export async function followAny(
   options: ProgramFollowOptions,
-  run: string,
-  settings: AnySettings,
   pane: Pane,
   port: SessionPort,
 ): Promise<ProgramSession> {
   const { folder, isReattached } = options
+  const { run } = AnySavedState.parse(options.savedState)
+  const settings = AnySettings.parse(options.settings)
   const patterns = compilePatterns(settings.patterns)
   const position = readLogPosition(folder)
   const from = position.openTexts.at(-1) ?? position.offset

@@ -20,7 +20,8 @@ interface ClaudeDeliverOptions {
 
 export const EVIDENCE_MS = 4000
 const PATIENCE_MS = 5000
-const PROMPT_WITHIN_MS = 2000
+/** Time for the program to return to its prompt after a turn. */
+export const PROMPT_WITHIN_MS = 2000
 
 /**
  * Delivers a turn: by a paste at the prompt or, if a person's draft blocks that at the end of a turn, as the

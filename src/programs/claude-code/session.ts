@@ -8,7 +8,7 @@ import { createPromptAwaiter, locateIn, lookInPane, messageIdsIn } from '../mess
 import type { Pane, ProgramFollowOptions, ProgramSession } from '../program.ts'
 import { searchTranscripts, transcriptFields, withTranscript } from '../transcript-path.ts'
 import { findStatusFile, followActivity, followStatus, type StatusFile } from './activity.ts'
-import { EVIDENCE_MS, holdTurnEnd, type OpenTurnEnd, openDelivery } from './deliver.ts'
+import { EVIDENCE_MS, holdTurnEnd, type OpenTurnEnd, openDelivery, PROMPT_WITHIN_MS } from './deliver.ts'
 import { ClaudeHookEvent, type ClaudeHookEventOf, createDialogs } from './hooks.ts'
 import { readInputBox } from './input-box.ts'
 import { createInterrupt, createWithdrawals } from './interrupt.ts'
@@ -49,7 +49,6 @@ const HOLD_MS = 250
 const TRANSCRIPT_LAG_MS = 1000
 /** Claude Code force-ends a turn after eight consecutive Stop hook responses. */
 const MAX_HOOK_TURNS = 7
-const PROMPT_WITHIN_MS = 2000
 const WITHDRAWN: MessageLocation = { at: 'absent', evidence: 'it was withdrawn before the model saw it' }
 
 /**

@@ -243,11 +243,11 @@ describe('a message that is looked up', () => {
       folder,
       nonce: 'n',
       settings,
-      savedState: undefined,
+      savedState: { run: 'run' },
       isReattached: true,
     }
     const port = createRecordingPort()
-    const session = await followAny(order, 'run', settings, pane, port)
+    const session = await followAny(order, pane, port)
     await port.untilState('idle')
     return { session, path, port }
   }
