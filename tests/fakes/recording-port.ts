@@ -37,8 +37,11 @@ export interface RecordingPort extends SessionPort {
   untilState(state: SessionState, timeoutMs?: number): Promise<unknown>
 }
 
-/** The engine's side of a session: records everything, and lets a test wait for it. `over` replaces parts of the port. */
-export function createRecordingPort(over: Partial<SessionPort> = {}): RecordingPort {
+/**
+ * The engine's side of a session: records everything, and lets a test wait for it. `over` replaces parts of the port;
+ * `patienceMs` is the timeout of `until`.
+ */
+export function createRecordingPort(over: Partial<SessionPort> = {}, patienceMs = 15_000): RecordingPort {
   const watchers = new Set<() => void>()
 
   function note<Entry>(list: Entry[], entry: Entry) {
@@ -81,7 +84,7 @@ export function createRecordingPort(over: Partial<SessionPort> = {}): RecordingP
       notify()
     },
     text: () => port.said.map(({ text }) => text).join(''),
-    until: (look, timeoutMs = 90_000) =>
+    until: (look, timeoutMs = patienceMs) =>
       new Promise((resolve, reject) => {
         const done = (settle: () => void) => {
           watchers.delete(watcher)

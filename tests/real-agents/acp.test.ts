@@ -93,7 +93,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
       // All that it needs is in the settings of its home.
       environment: {},
     })
-    const port = createRecordingPort()
+    const port = createRecordingPort({}, 90_000)
     const session = await runtime.start(
       {
         ...{ name: 'scribe', program, settings: home.settings, prompt: ROLE, savedState, nonce: 'n' },

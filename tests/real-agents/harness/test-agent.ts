@@ -55,6 +55,7 @@ interface TestAgentOptions {
   readonly bin?: string
 }
 
+const PATIENCE_MS = 90_000
 /** Gemini takes half a minute for 100 KB before it calls the model, and minutes on a busy machine. */
 const READ_WITHIN_MS = 300_000
 
@@ -106,7 +107,7 @@ export async function openTestAgent(options: TestAgentOptions) {
 
   /** Starts the agent, or takes it up again with the state that an earlier session saved. */
   async function start(earlier?: unknown): Promise<void> {
-    const next = createRecordingPort()
+    const next = createRecordingPort({}, PATIENCE_MS)
     session = await runtime.start(
       {
         ...{ name: 'dev', program: program.name, prompt: options.role, cwd, folder, savedState: earlier },
