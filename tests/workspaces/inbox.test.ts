@@ -24,7 +24,6 @@ import {
   write,
 } from './harness.ts'
 
-const limits = DEFAULT_LIMITS
 const task = 'a task'
 
 describe('preparing an inbox', () => {
@@ -38,7 +37,6 @@ describe('preparing an inbox', () => {
         workspace: to,
         task,
         instructions,
-        limits,
         inputs: [
           { path: join(place, 'brief.md'), to: 'inbox/brief.md', description: 'What is wanted' },
           { path: join(place, 'brief.md'), to: 'inbox/copies/' },
@@ -76,7 +74,7 @@ describe('preparing an inbox', () => {
     const validated = [{ path: 'data.json', sha256: hash('sha256', 'broken') }]
     const dependency = { workspace: from, agent: 'collector', outputs: ['outbox/data.json'] }
     const wanted = {
-      ...{ workspace: to, task, instructions, limits },
+      ...{ workspace: to, task, instructions },
       dependencies: [{ ...dependency, copyTo: 'inbox/source/', validated }],
     }
     const corrections = { path: join(place, 'fixed'), within: place }
@@ -95,7 +93,7 @@ describe('preparing an inbox', () => {
       { path: join(place, 'run.sh'), to: 'inbox/run.sh' },
       { path: join(place, 'data'), to: 'inbox/data' },
     ]
-    expectOk(await prepareInbox({ workspace: to, task, instructions, limits, inputs }))
+    expectOk(await prepareInbox({ workspace: to, task, instructions, inputs }))
     const modeOf = (path: string) => (statSync(join(to, path)).mode & 0o7777).toString(8)
     expect(
       ['inbox', 'inbox/data', 'inbox/data/x', 'inbox/run.sh', 'inbox/instructions.md'].map(modeOf),
@@ -109,7 +107,7 @@ describe('preparing an inbox', () => {
     symlinkSync('real', join(place, 'named'))
     symlinkSync('../secret', join(place, 'real/link'))
     const inputs = [{ path: join(place, 'named'), to: 'inbox/named' }]
-    const { leftOut } = expectOk(await prepareInbox({ workspace: to, task, instructions, limits, inputs }))
+    const { leftOut } = expectOk(await prepareInbox({ workspace: to, task, instructions, inputs }))
     expect(readdirSync(join(to, 'inbox/named'))).toEqual(['a'])
     expect(leftOut.map(({ code }) => code)).toEqual(['symbolic_link'])
   })
@@ -120,7 +118,7 @@ describe('preparing an inbox', () => {
     write(place, { a: 'a' })
     linkSync(join(place, 'a'), join(place, 'b'))
     const inputs = [{ path: join(place, 'a'), to: 'inbox/a' }]
-    expectOk(await prepareInbox({ workspace: to, task, instructions, limits, inputs }))
+    expectOk(await prepareInbox({ workspace: to, task, instructions, inputs }))
   })
 
   it('refuses two inputs for one place, including files of the protocol', async () => {
@@ -128,9 +126,7 @@ describe('preparing an inbox', () => {
     write(place, { a: 'a', 'b/instructions.md': 'mine' })
     const refusal = async (...to: [string, string][]) => {
       const inputs = to.map(([path, place_]) => ({ path: join(place, path), to: place_ }))
-      return problemsOf(
-        await prepareInbox({ workspace: await makeWorkspace(), task, instructions, limits, inputs }),
-      )
+      return problemsOf(await prepareInbox({ workspace: await makeWorkspace(), task, instructions, inputs }))
     }
     expect(await refusal(['a', 'inbox/x'], ['a', 'x'])).toMatchObject([{ code: 'exists', path: 'inbox/x' }])
     expect(await refusal(['b', 'inbox'])).toMatchObject([{ code: 'exists', path: 'inbox/instructions.md' }])
@@ -145,7 +141,7 @@ describe('preparing an inbox', () => {
     const place = makePlace()
     write(place, { a: 'a' })
     const inputs = ['x', 'y'].map((to) => ({ path: join(place, 'a'), to }))
-    const few = { ...limits, files: 2 }
+    const few = { ...DEFAULT_LIMITS, files: 2 }
     const workspace = await makeWorkspace()
     expect(codesOf(await prepareInbox({ workspace, task, instructions, limits: few, inputs }))).toEqual([
       'too_many_files',
@@ -158,7 +154,7 @@ describe('preparing an inbox', () => {
     const inputs = [{ path: place, to: 'inbox/a' }]
     const signal = AbortSignal.abort(new Error('called off'))
     const workspace = await makeWorkspace()
-    await expect(prepareInbox({ workspace, task, instructions, limits, inputs, signal })).rejects.toThrow(
+    await expect(prepareInbox({ workspace, task, instructions, inputs, signal })).rejects.toThrow(
       'called off',
     )
     expect(readdirSync(workspace).sort()).toEqual(['SKILL.md', 'inbox', 'outbox', 'status.json', 'workspace'])

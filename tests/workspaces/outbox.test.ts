@@ -18,15 +18,13 @@ import { readAttempts } from '../../src/workspaces/survey.ts'
 import { keepAttempt } from '../../src/workspaces/workspaces.ts'
 import { codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './harness.ts'
 
-const limits = DEFAULT_LIMITS
-
 async function filled(files: Record<string, string>) {
   const workspace = await makeWorkspace()
   write(join(workspace, 'outbox'), files)
   return workspace
 }
 
-const collect = async (workspace: string) => expectOk(await collectOutbox(workspace, { limits }))
+const collect = async (workspace: string) => expectOk(await collectOutbox(workspace))
 const missing = async (files: Record<string, string>, required = {}) =>
   findShortcomings(await collect(await filled(files)), required).map(({ message }) => message)
 
@@ -66,7 +64,7 @@ describe('collecting an outbox', () => {
 
   it('hashes the content on request', async () => {
     const workspace = await filled({ 'a/b': 'abc' })
-    const { outputs } = expectOk(await collectOutbox(workspace, { limits, content: true }))
+    const { outputs } = expectOk(await collectOutbox(workspace, { content: true }))
     expect(outputs).toEqual([
       { path: 'a/b', size: 3, sha256: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad' },
     ])
@@ -76,7 +74,7 @@ describe('collecting an outbox', () => {
     const workspace = await filled({ 'report.md': 'What was done.' })
     linkSync(join(workspace, 'outbox/report.md'), join(workspace, 'outbox/summary.md'))
     for (const content of [true, false]) {
-      expect(expectOk(await collectOutbox(workspace, { limits, content })).summary).toBeUndefined()
+      expect(expectOk(await collectOutbox(workspace, { content })).summary).toBeUndefined()
     }
   })
 
@@ -84,7 +82,7 @@ describe('collecting an outbox', () => {
     'says that a summary is too large, with the limit (content: %s)',
     async (content) => {
       const large = await filled({ 'summary.md': 'x'.repeat(1024 * 1024 + 1), 'a.txt': '' })
-      const outbox = expectOk(await collectOutbox(large, { limits, content }))
+      const outbox = expectOk(await collectOutbox(large, { content }))
       expect(findShortcomings(outbox)).toMatchObject([
         { code: 'too_large', message: 'outbox/summary.md is 1048577 bytes, over the limit of 1 MiB' },
       ])
@@ -106,7 +104,7 @@ describe('collecting an outbox', () => {
 
   it('refuses an outbox over the size limit before reading it, and one that grows over it', async () => {
     const workspace = await filled({ a: 'x'.repeat(60), b: 'x'.repeat(70) })
-    const small = { ...limits, referencedBytes: 100 }
+    const small = { ...DEFAULT_LIMITS, referencedBytes: 100 }
     const refused = await collectOutbox(workspace, { limits: small, content: true })
     expect(problemsOf(refused).map(({ message }) => message)).toEqual([
       'outbox has 130 bytes of files, of which outbox/b has 70 bytes; the limit is 100 bytes',
@@ -139,7 +137,7 @@ describe('collecting an outbox', () => {
     const seen: string[][] = []
     const look = () => void seen.push(readdirSync(place).map((name) => name.replace(/^\..*/, 'hidden')))
     const to = { parent: place, name: 'kept' }
-    expectOk(await keepOutbox(workspace, to, { limits, copied: look }))
+    expectOk(await keepOutbox(workspace, to, { copied: look }))
     expect(seen).toEqual([['hidden'], ['hidden'], ['hidden']])
     expect(readdirSync(join(place, 'kept')).sort()).toEqual(['a', 'b', 'deep'])
     // Anything in its place is replaced.
@@ -150,7 +148,7 @@ describe('collecting an outbox', () => {
     ]) {
       rmSync(join(place, 'kept'), { recursive: true })
       plant()
-      expectOk(await keepOutbox(workspace, to, { limits }))
+      expectOk(await keepOutbox(workspace, to, {}))
       expect(readdirSync(place)).toEqual(['kept'])
       expect(readdirSync(join(place, 'kept')).sort()).toEqual(['a', 'b', 'deep'])
     }
@@ -195,11 +193,11 @@ describe('collecting an outbox', () => {
 
   it('refuses an outbox over the limit or gone', async () => {
     const workspace = await filled({ a: '', b: '', c: '' })
-    expect(codesOf(await collectOutbox(workspace, { limits: { ...limits, files: 2 } }))).toEqual([
+    expect(codesOf(await collectOutbox(workspace, { limits: { ...DEFAULT_LIMITS, files: 2 } }))).toEqual([
       'too_many_files',
     ])
     rmSync(join(workspace, 'outbox'), { recursive: true })
-    expect(codesOf(await collectOutbox(workspace, { limits }))).toEqual(['missing'])
+    expect(codesOf(await collectOutbox(workspace))).toEqual(['missing'])
   })
 })
 

@@ -4,7 +4,6 @@ import { appendFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { collectOutbox, findShortcomings } from '../../src/workspaces/outbox.ts'
 import { type StatusUpdate, updateStatus, watchStatus } from '../../src/workspaces/status.ts'
 import { expectOk, makeWorkspace } from './harness.ts'
@@ -166,7 +165,7 @@ describe('watching status.json', () => {
     execFileSync('/bin/sh', ['-c', script], { cwd: workspace })
     await until((all) => all.some((item) => item.kind === 'status' && item.status.state === 'completed'))
     expect(texts().at(-1)).toMatch(/completed$/)
-    const outbox = expectOk(await collectOutbox(workspace, { limits: DEFAULT_LIMITS }))
+    const outbox = expectOk(await collectOutbox(workspace))
     expect(findShortcomings(outbox, { summaryOver: 20 })).toEqual([])
   })
 

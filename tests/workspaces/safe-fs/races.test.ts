@@ -3,7 +3,6 @@ import type * as FileSystem from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
 import { collectOutbox } from '../../../src/workspaces/outbox.ts'
 import { allText, makePlace, write } from '../harness.ts'
 
@@ -159,7 +158,7 @@ describe.each([...byDescriptor, ...byPath])('while an agent exchanges %s', (_, e
 
 describe('while an agent exchanges its summary for a link', () => {
   it('no secret is collected', async () => {
-    const work = ({ from }: Scene) => collectOutbox(from, { limits: DEFAULT_LIMITS, content: true })
+    const work = ({ from }: Scene) => collectOutbox(from, { content: true })
     const calls = await countCalls(work)
     for (let at = 1; at <= calls; at++) {
       const scene = makeScene()

@@ -2,7 +2,6 @@
 import { chmodSync, chownSync, readdirSync, readFileSync, rmdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
 import { readAttempts } from '../../../src/workspaces/survey.ts'
 import { clearAttempt, keepAttempt, prepareInbox, renewSkill } from '../../../src/workspaces/workspaces.ts'
 import { expectOk, instructions, makePlace, makeWorkspace, write } from '../harness.ts'
@@ -47,7 +46,7 @@ describe.skipIf(process.getuid === undefined || (isRoot && process.seteuid === u
           objective: 'Another.',
         } as const
         expectOk(await renewSkill(wanted))
-        expectOk(await prepareInbox({ workspace, task: 'Another', instructions, limits: DEFAULT_LIMITS }))
+        expectOk(await prepareInbox({ workspace, task: 'Another', instructions }))
         expectOk(await keepAttempt(workspace, 2, 'no reason'))
         expect(readdirSync(join(workspace, 'outbox'))).toEqual([])
         expect(statSync(join(workspace, 'outbox')).mode & 0o700).toBe(0o700)

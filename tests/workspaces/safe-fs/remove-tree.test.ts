@@ -2,7 +2,6 @@ import type * as FileSystem from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { dissolve } from '../../../src/workspaces/dissolve.ts'
-import { DEFAULT_LIMITS } from '../../../src/workspaces/limits.ts'
 import { removeFolder } from '../../../src/workspaces/safe-fs/remove-tree.ts'
 import { expectOk, makePlace, makeWorkspace, problemsOf, write } from '../harness.ts'
 
@@ -87,7 +86,7 @@ describe('dissolving what cannot be removed', () => {
       archive: join(place, 'x.tar.gz'),
       keepOutputsIn: join(place, 'outputs'),
     }
-    return { place, wanted: { title: 'x', agents, limits: DEFAULT_LIMITS, ...kept } }
+    return { place, wanted: { title: 'x', agents, ...kept } }
   }
 
   it('keeps the record and names what is left if a file cannot be deleted', async () => {
