@@ -405,13 +405,13 @@ const OUTCOME_TEXT: Record<RunOutcome, string> = {
 }
 
 /** Replaces control and text-direction characters in text of agents by �. */
-export function visible(text: string): string {
+function visible(text: string): string {
   return text
     .replace(/\r\n?/g, '\n')
     .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '\uFFFD')
 }
 
-export function shortened(text: string, most: number): string {
+function shortened(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text
 }
 
@@ -424,6 +424,6 @@ const ENTITIES: Record<string, string> = {
 }
 
 /** Escapes text for elements and quoted attributes. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   return visible(text).replace(/[&<>"']/g, (letter) => ENTITIES[letter]!)
 }

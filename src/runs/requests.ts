@@ -16,7 +16,7 @@ import { correctionsIn, workspaceOf } from './run-folder.ts'
 import type { RunFacts } from './store.ts'
 
 /** Identifies the question of a run that a human request is about. */
-export interface AskedByRun {
+interface AskedByRun {
   run: string
   node: string
   ask: number

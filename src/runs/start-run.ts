@@ -96,15 +96,11 @@ export function createRunStarter(options: RunStarterOptions) {
     const seen = await mustFind(id)
     const { run, folder: before } = seen
     const { round: meant = run.head.round + 1 } = order
+    const hint = `See its state: orc run show ${id}`
     if (isRunOpen(run.head) || meant <= run.head.round) return rejoin(seen, order)
     if (meant > run.head.round + 1) {
-      throw new AppError(
-        'CONFLICT',
-        `${id} is in round ${run.head.round}; only round ${run.head.round + 1} can be started`,
-        {
-          hint: `See its state: orc run show ${id}`,
-        },
-      )
+      const what = `${id} is in round ${run.head.round}; only round ${run.head.round + 1} can be started`
+      throw new AppError('CONFLICT', what, { hint })
     }
     const folder = order.folder ?? before
     const { concurrency = run.graph.plan.concurrency } = order
@@ -113,8 +109,7 @@ export function createRunStarter(options: RunStarterOptions) {
         ? { ...run.graph.plan, concurrency }
         : readOrderedPlan(order.plan, folder, { ...order, name: run.graph.plan.name }, options)
     const resumed = resumeRun(run, { plan, now: now() })
-    if (!resumed.ok)
-      throw new AppError('CONFLICT', resumed.error.message, { hint: `See its state: orc run show ${id}` })
+    if (!resumed.ok) throw new AppError('CONFLICT', resumed.error.message, { hint })
     const next = resumed.value
     if (order.fresh === true) {
       for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, previousResult: null })
@@ -129,9 +124,7 @@ export function createRunStarter(options: RunStarterOptions) {
     const answer = await commit(async ({ tx }) => {
       // Another call may have started and ended this round since the run was read.
       if ((await readRunHead(tx, id))?.round !== run.head.round) {
-        return new AppError('CONFLICT', `${id} was just resumed by someone else`, {
-          hint: `See its state: orc run show ${id}`,
-        })
+        return new AppError('CONFLICT', `${id} was just resumed by someone else`, { hint })
       }
       await replaceRun(tx, { id, folder, plan, head: next.head }, next.nodes)
       const { round } = next.head

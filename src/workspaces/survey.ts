@@ -89,7 +89,7 @@ export async function surveyAgents(
   )
 }
 
-export interface EarlierAttempt {
+interface EarlierAttempt {
   readonly number: number
   /** From status.json, with the run's own reason if the file does not say how or why the attempt ended. */
   readonly status: WorkspaceStatus | undefined

@@ -27,7 +27,7 @@ import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
 export type MemberTasks = Pick<Tasks, 'delegate' | 'tell'>
 type RunTaskOrder = Parameters<Tasks['delegate']>[1]
 
-export interface MemberWorkersOptions {
+interface MemberWorkersOptions {
   store: Store
   clock: Clock
   log: Log

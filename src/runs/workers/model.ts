@@ -11,7 +11,7 @@ import { updateStatus } from '../../workspaces/status.ts'
 import { readInbox } from '../../workspaces/workspaces.ts'
 import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
 
-export interface ModelWorkersOptions {
+interface ModelWorkersOptions {
   log: Log
   team(): Team
   models: Models | undefined

@@ -228,7 +228,7 @@ export async function walkTree(root: Directory, walk: TreeWalk): Promise<void> {
 }
 
 /** A pattern of a plan for files below outbox/. */
-export interface OutputPattern {
+interface OutputPattern {
   readonly pattern: string
   /** `segments` is a path below outbox/. */
   takes(segments: readonly string[]): boolean
