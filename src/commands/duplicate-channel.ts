@@ -27,7 +27,7 @@ export function duplicateChannel(
     async takeReceipt(): Promise<Receipt | undefined> {
       const since = turnBegan(agent) ?? tx.now - TURN_MS
       const deleted = await tx.all<{ receipt: string; at: number }>(
-        'DELETE FROM twins WHERE agent = ? AND (at < ? OR (digest = ? AND channel <> ?)) RETURNING receipt, at',
+        'DELETE FROM channel_receipts WHERE agent = ? AND (at < ? OR (digest = ? AND channel <> ?)) RETURNING receipt, at',
         [agent, since, digest, channel],
       )
       const row = deleted.find(({ at }) => at >= since)
@@ -43,7 +43,7 @@ export function duplicateChannel(
     },
     storeReceipt(receipt: Receipt): void {
       tx.run(
-        `INSERT INTO twins (agent, digest, channel, receipt, at) VALUES (?, ?, ?, ?, ?)
+        `INSERT INTO channel_receipts (agent, digest, channel, receipt, at) VALUES (?, ?, ?, ?, ?)
          ON CONFLICT (agent, digest, channel) DO UPDATE SET receipt = excluded.receipt, at = excluded.at`,
         [agent, digest, channel, JSON.stringify(receipt), tx.now],
       )

@@ -178,7 +178,7 @@ describe("a command in an agent's text", () => {
       await stage.engine.clock.advance(1000)
       worker().become('idle')
     }
-    expect(await stage.engine.store.all('SELECT * FROM twins')).toHaveLength(1)
+    expect(await stage.engine.store.all('SELECT * FROM channel_receipts')).toHaveLength(1)
   })
 
   it('acts once when a dialog comes between the tool and the text of one turn', async () => {

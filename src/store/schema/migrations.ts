@@ -466,6 +466,9 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE agents ADD COLUMN in_turn {int} NOT NULL DEFAULT 0;
   `,
+  `
+  ALTER TABLE twins RENAME TO channel_receipts;
+  `,
 ]
 
 /** The query for the highest key of each kind. Keys only grow, in the order of the commits. */
