@@ -68,8 +68,9 @@ function launch({ id, command, cwd, env, logFile, exitFile }: LaunchOrder): void
   }
 }
 
+/** If the service has just ended, nobody needs the report: `disconnect` follows. */
 function report(event: LaunchReport): void {
-  process.send?.(event)
+  process.send?.(event, () => {})
 }
 
 /**
