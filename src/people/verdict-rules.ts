@@ -33,16 +33,6 @@ export function problemWithVerdict(
   return decision === 'reject' || isOwn ? undefined : notReviewed(row, decision, hash)
 }
 
-/** Purposes with an expiry. It also applies to a verdict that arrives before the timer has fired. */
-const TIMED: ReadonlySet<string> = new Set(['command', 'go_on', 'permission', 'question'])
-
-export function expiredBy(row: HumanRequestRow, now: number): AppError | undefined {
-  if (!TIMED.has(row.purpose) || now < row.expires_at) return undefined
-  return new AppError('CONFLICT', `${formatId('req', row.id)} expired at ${time(row.expires_at)}`, {
-    hint: 'Nothing was executed. The asker was notified and may ask again.',
-  })
-}
-
 /** In characters. */
 const MAX_COMMENT = 10_000
 

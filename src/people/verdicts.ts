@@ -1,4 +1,3 @@
-import { ORCHESTRATOR } from '../base/agent.ts'
 import type { Clock } from '../base/clock.ts'
 import { AppError } from '../base/errors.ts'
 import { redactedExcerpt } from '../base/excerpt.ts'
@@ -15,6 +14,7 @@ import type { Store, Tx } from '../store/store.ts'
 import { clearTimer, type Timers } from '../store/timers.ts'
 import { type AnswerCheck, readAnswer } from './answers.ts'
 import { changeAction, changesText, createRelease, giveApproval, heldCommand } from './approvals.ts'
+import { expireRequests, expiryProblem } from './expiry.ts'
 import type { HeldInTasks } from './hold-command.ts'
 import type { HumanDecision } from './human-request.ts'
 import { createNotifyAsker, type NotifyAskerOptions } from './notify-asker.ts'
@@ -28,7 +28,7 @@ import {
 } from './people.ts'
 import type { PermissionDialogs } from './permission-dialogs.ts'
 import { viewRequests } from './request-view.ts'
-import { expiredBy, problemWithVerdict } from './verdict-rules.ts'
+import { problemWithVerdict } from './verdict-rules.ts'
 
 type ClosingState = 'approved' | 'modified' | 'rejected' | 'answered'
 
@@ -98,7 +98,7 @@ export function createVerdicts(options: VerdictsOptions) {
   ): AppError | undefined {
     const problem = problemWithVerdict(team(), row, person, verdict)
     // A halt stops the time of requests.
-    return problem ?? (haltState.halted() === undefined ? expiredBy(row, now) : undefined)
+    return problem ?? (haltState.halted() === undefined ? expiryProblem(row, now) : undefined)
   }
 
   const decide: DecideRequest = async (unsigned, person, id, verdict) => {
@@ -236,30 +236,10 @@ export function createVerdicts(options: VerdictsOptions) {
     } else await asker.decided(tx, row, { state, receipt, comment, by: person.name })
   }
 
-  /** Closes an expired request without executing it, also after a crash, and notifies its asker (C9). */
-  async function expire(tx: Tx, id: string) {
-    const row = await findHumanRequest(tx, parseId('req', id) ?? 0)
-    if (row === undefined) return
-    const closed = await decideHumanRequest(tx, row.id, { state: 'expired', by: ORCHESTRATOR, comment: null })
-    if (!closed) return
-    tx.afterCommit(() => notifyDecided(id))
-    tx.audit({
-      type: 'human.expired',
-      class: 'internal',
-      actor: ORCHESTRATOR,
-      subject: row.asker,
-      text: `${id} expired without a verdict: ${row.question}`,
-      data: { request_id: id, kind: row.kind, ...(await about(tx, row)) },
-    })
-    const owner = owners[row.purpose]
-    if (owner?.expired !== undefined) return await owner.expired(tx, row)
-    await release.keepParked(tx, row)
-    await asker.escalate(tx, row)
-    if (row.purpose === 'permission') tx.afterCommit(() => permissions.decided(row.id, undefined))
-    else await asker.expired(tx, row)
-  }
-
-  options.timers.on('expire_request', expire)
+  expireRequests({
+    ...{ timers: options.timers, owners, about, asker, permissions, notifyDecided },
+    keepParked: release.keepParked,
+  })
   options.timers.on('unpark', release.continueConversation)
 
   return {
