@@ -36,11 +36,14 @@ export function watchStopSignal(): StopSignal {
   return { promise, signal: coming.signal }
 }
 
-/** Aborts with SIGINT or SIGTERM, so that the command can undo what it began, or leave what it watches. */
+/**
+ * Aborts with the first SIGINT or SIGTERM, so that the command can undo what it began, or leave what it watches. A second
+ * one ends the process, in case a call ignores the abort.
+ */
 export function abortOnSignal(): AbortController {
   const stopping = new AbortController()
   const stop = () => stopping.abort()
-  process.on('SIGINT', stop).on('SIGTERM', stop)
+  process.once('SIGINT', stop).once('SIGTERM', stop)
   return stopping
 }
 
