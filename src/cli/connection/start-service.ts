@@ -55,8 +55,9 @@ export async function startDetached(
   const started = await untilAnswering(location, PATIENCE_MS, isStarting, pid)
   if (started !== undefined) return { ...started, logFile }
   const logTail = readFileSync(logFile, 'utf8').slice(-LOG_TAIL).trim()
-  // The other process holds the store but may not listen yet.
-  const other = logTail.includes('STORE_LOCKED') ? await untilAnswering(location, OTHER_MS) : undefined
+  // Another process holds the store but may not listen yet. A third one may have emptied the log since then.
+  const isTaken = logTail === '' || logTail.includes('STORE_LOCKED')
+  const other = isTaken ? await untilAnswering(location, OTHER_MS) : undefined
   if (other !== undefined) return { ...other, logFile, isOthers: true }
   throw new AppError('SERVICE_UNREACHABLE', `The service did not start\n${logTail || '(its log is empty)'}`, {
     hint: `The log is ${logFile}; orc service doctor checks what the service needs.`,
