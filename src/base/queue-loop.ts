@@ -5,7 +5,7 @@ import type { Log } from './log.ts'
 export interface WorkQueue {
   /** Processes the next due item; false if there is none. */
   next(): Promise<boolean>
-  /** When the next item is due. Called after `next` has found none. */
+  /** When the next item is due. During a halt it is called without `next`. */
   due(): Promise<number | undefined>
 }
 

@@ -347,6 +347,7 @@ export function createCallbacks(
       return true
     },
     async due() {
+      await collect()
       return pending.length === 0 ? undefined : Math.min(...pending.map(({ notBefore }) => notBefore))
     },
     close: () => closing.abort(),
