@@ -279,8 +279,8 @@ export function createDriver(
           for (const [name, record] of changes.records) await updateRecord(tx, key, name, record)
           for (const effect of changes.effects) await carryOut(tx, effect)
           for (const entry of changes.entries) tx.audit(entry)
-          if (hasEnded) await clearTimer(tx, 'run', facts.id)
-          else if (wanted !== undefined) await moveTimer(tx, 'run', facts.id, wanted)
+          if (hasEnded) clearTimer(tx, 'run', facts.id)
+          else if (wanted !== undefined) moveTimer(tx, 'run', facts.id, wanted)
         })
         break
       } catch (error) {

@@ -102,8 +102,6 @@ export async function prepareNode(
   }
 }
 
-export const PROBLEMS_SHOWN = 5
-
 /** Title of the instructions. */
 function titleOf({ name, instructions: { objective } }: PlanAgent): string {
   const line = objective.split('\n')[0]!.trim()

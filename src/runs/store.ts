@@ -64,7 +64,7 @@ export async function insertRun(
   nodes: Iterable<RunNode>,
 ): Promise<void> {
   const key = keyOf(id)
-  await tx.run(
+  tx.run(
     `INSERT INTO runs (id, daemon, name, state, folder, place, started_by, head, created_at, is_open)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
@@ -81,7 +81,7 @@ export async function insertRun(
     ],
   )
   // A separate table, because the plan may be large and the head is rewritten with each event.
-  await tx.run('INSERT INTO run_plans (run, plan) VALUES (?, ?)', [key, JSON.stringify(plan)])
+  tx.run('INSERT INTO run_plans (run, plan) VALUES (?, ?)', [key, JSON.stringify(plan)])
   for (const node of nodes) await updateNode(tx, key, node)
 }
 
@@ -92,18 +92,18 @@ export async function replaceRun(
   nodes: ReadonlyMap<string, RunNode>,
 ): Promise<void> {
   const key = keyOf(id)
-  await tx.run('UPDATE runs SET name = ?, folder = ? WHERE id = ?', [plan.name, folder, key])
-  await tx.run('UPDATE run_plans SET plan = ? WHERE run = ?', [JSON.stringify(plan), key])
+  tx.run('UPDATE runs SET name = ?, folder = ? WHERE id = ?', [plan.name, folder, key])
+  tx.run('UPDATE run_plans SET plan = ? WHERE run = ?', [JSON.stringify(plan), key])
   await updateHead(tx, key, head)
   const stored = await tx.all<{ name: string }>('SELECT name FROM run_agents WHERE run = ?', [key])
   for (const { name } of stored) {
-    if (!nodes.has(name)) await tx.run('DELETE FROM run_agents WHERE run = ? AND name = ?', [key, name])
+    if (!nodes.has(name)) tx.run('DELETE FROM run_agents WHERE run = ? AND name = ?', [key, name])
   }
   for (const node of nodes.values()) await updateNode(tx, key, node)
 }
 
 export async function updateHead(tx: Tx, key: number, head: RunHead): Promise<void> {
-  await tx.run('UPDATE runs SET state = ?, head = ?, is_open = ? WHERE id = ?', [
+  tx.run('UPDATE runs SET state = ?, head = ?, is_open = ? WHERE id = ?', [
     stateOf(head),
     JSON.stringify(head),
     Number(isRunOpen(head)),
@@ -112,7 +112,7 @@ export async function updateHead(tx: Tx, key: number, head: RunHead): Promise<vo
 }
 
 export async function updateNode(tx: Tx, key: number, node: RunNode): Promise<void> {
-  await tx.run(
+  tx.run(
     `INSERT INTO run_agents (run, name, document) VALUES (?, ?, ?)
      ON CONFLICT (run, name) DO UPDATE SET document = excluded.document`,
     [key, node.name, writeNode(node)],
@@ -126,7 +126,7 @@ export async function updateRecord(
   name: string,
   { inbox, worktree, task }: NodeRecord,
 ): Promise<void> {
-  await tx.run(
+  tx.run(
     `UPDATE run_agents SET inbox = COALESCE(?, inbox), worktree = COALESCE(?, worktree), task = COALESCE(?, task)
      WHERE run = ? AND name = ?`,
     [inbox ?? null, worktree ?? null, task === undefined ? null : parseId('task', task)!, key, name],

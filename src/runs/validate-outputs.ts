@@ -20,13 +20,15 @@ import { summarizeBranch } from '../workspaces/worktree/worktree.ts'
 import type { Keyed, OutsideEffect, RunEvent, RunEventOf } from './core/events-and-effects.ts'
 import type { Driver } from './driver.ts'
 import type { PlanAgent } from './plan.ts'
-import { hashOutputs, madeOutputs, manifestIn, PROBLEMS_SHOWN, worktreeOf } from './prepare-inbox.ts'
+import { hashOutputs, madeOutputs, manifestIn, worktreeOf } from './prepare-inbox.ts'
 import type { RunMarks } from './processes.ts'
 import type { RunEvidence } from './run.ts'
 import { workspaceOf } from './run-folder.ts'
 import { delegateOnce, type MemberTasks } from './workers/member.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
+
+const PROBLEMS_SHOWN = 5
 
 interface OutputValidatorOptions {
   store: Store

@@ -134,7 +134,10 @@ function startCommand(order: CommandOrder, launcher: Launcher): CommandProcess {
   let isOver = false
   launcher.launch(
     {
-      ...{ command: command.replaceAll('\0', ''), cwd, logFile, exitFile },
+      command: command.replaceAll('\0', ''),
+      cwd,
+      logFile,
+      exitFile,
       env: { ...inheritedEnvironment(environment), TERM: 'dumb', [SESSION_MARK]: mark },
     },
     {
@@ -161,12 +164,13 @@ function startCommand(order: CommandOrder, launcher: Launcher): CommandProcess {
     if (end.type === 'launcher_lost') {
       const all = await readProcesses().catch(() => [])
       const processes = all.filter((one) => !one.isZombie && (one.mark === mark || one.group === pid))
-      if (pid === undefined && processes.length === 0) return notRun('the process that starts commands ended')
       const adopted = await adoptCommand(order, processes).ended
       isOver = true
       return adopted
     }
-    if (end.type === 'failed') return notRun(end.why)
+    if (end.type === 'failed') {
+      return { code: null, signal: null, lost: false, why: `it could not be run: ${end.why}` }
+    }
     const signal = end.signal ?? SIGNALS.get(end.code!) ?? null
     const code = signal === null ? end.code : null
     await endLeftovers(mark, pid, code)
@@ -185,10 +189,6 @@ function startCommand(order: CommandOrder, launcher: Launcher): CommandProcess {
       })
     },
   }
-}
-
-function notRun(why: string): WorkEnd {
-  return { code: null, signal: null, lost: false, why: `it could not be run: ${why}` }
 }
 
 /**

@@ -63,8 +63,8 @@ export function createLauncher(): Launcher {
       running ??= open()
       const id = ++lastId
       running.ports.set(id, port)
-      // If this fails, the launcher has died, which `exit` reports.
-      running.child.send({ id, ...order } satisfies LaunchOrder, () => {})
+      // If this fails, the launcher has died, which `exit` reports. If the fork failed, there is no `send`, and `error` follows.
+      running.child.send?.({ id, ...order } satisfies LaunchOrder, () => {})
     },
     close() {
       running?.child.disconnect()
