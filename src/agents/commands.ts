@@ -176,7 +176,7 @@ function afterCommit(
 /** A pause holds deliveries and interrupts nothing (S1.24). */
 function setPausedAct(paused: boolean): Act {
   return async ({ sessions, usageTracker }, tx, target) => {
-    await setPaused(tx, target, paused)
+    setPaused(tx, target, paused)
     if (!paused) await usageTracker.grant(tx, target)
     tx.afterCommit(() => sessions.setPaused(target, paused))
     return {
@@ -194,7 +194,7 @@ const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
     const { tx, speaker } = context
     const agent = subjectAllowed(context, fields, definition)
     const task = fields.current_task ?? null
-    await declareStatus(tx, agent, fields.status, task)
+    declareStatus(tx, agent, fields.status, task)
     tx.audit({
       type: 'agent.status',
       class: 'internal',

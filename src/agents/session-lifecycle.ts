@@ -112,7 +112,7 @@ export function createSessions(options: SessionsOptions): Sessions {
 
   async function registerAll() {
     await store.write(async (tx) => {
-      for (const agent of team().config.agents) await registerAgent(tx, agent.name, 'unknown')
+      for (const agent of team().config.agents) registerAgent(tx, agent.name, 'unknown')
     })
   }
 

@@ -131,8 +131,8 @@ export function createSessionStart(options: SessionStartOptions) {
     return await store.write(async (tx) => {
       const row = await readSession(tx, name)
       if (row === undefined || conversation === 'new') {
-        await beginSession(tx, name, randomBytes(NONCE_BYTES).toString('base64url'))
-      } else await changeSession(tx, name, { wanted: 1 })
+        beginSession(tx, name, randomBytes(NONCE_BYTES).toString('base64url'))
+      } else changeSession(tx, name, { wanted: 1 })
       return (await readSession(tx, name))!
     })
   }
@@ -287,7 +287,7 @@ export function createStateRecorder(store: Store, log: Log): RecordState {
   return async (agent, session, evidence, isInTurn) => {
     try {
       await store.write(async (tx) => {
-        await setSession(tx, agent, session, isInTurn)
+        setSession(tx, agent, session, isInTurn)
         tx.audit({
           type: 'session.changed',
           class: 'internal',

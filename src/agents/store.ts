@@ -15,8 +15,8 @@ interface AgentRow {
 }
 
 /** Inserts a row for a new agent. An existing row stays as it is. */
-export async function registerAgent(tx: Tx, name: string, state: SessionState): Promise<void> {
-  await tx.run(
+export function registerAgent(tx: Tx, name: string, state: SessionState): void {
+  tx.run(
     `INSERT INTO agents (name, session_state, registered_at, updated_at) VALUES (?, ?, ?, ?)
      ON CONFLICT (name) DO NOTHING`,
     [name, state, tx.now, tx.now],
@@ -31,13 +31,8 @@ export async function readAgent(reader: Reader, name: string): Promise<AgentRow 
   return await reader.get<AgentRow>('SELECT * FROM agents WHERE name = ?', [name])
 }
 
-export async function declareStatus(
-  tx: Tx,
-  agent: string,
-  status: DeclaredStatus,
-  task: string | null,
-): Promise<void> {
-  await tx.run('UPDATE agents SET declared_status = ?, current_task = ?, updated_at = ? WHERE name = ?', [
+export function declareStatus(tx: Tx, agent: string, status: DeclaredStatus, task: string | null): void {
+  tx.run('UPDATE agents SET declared_status = ?, current_task = ?, updated_at = ? WHERE name = ?', [
     status,
     task,
     tx.now,
@@ -46,21 +41,16 @@ export async function declareStatus(
 }
 
 /** Omitting `isInTurn` keeps the stored value: a process found after a restart is still in its turn. */
-export async function setSession(
-  tx: Tx,
-  agent: string,
-  state: SessionState,
-  isInTurn?: boolean,
-): Promise<void> {
+export function setSession(tx: Tx, agent: string, state: SessionState, isInTurn?: boolean): void {
   const inTurn = isInTurn === undefined ? null : Number(isInTurn)
-  await tx.run(
+  tx.run(
     'UPDATE agents SET session_state = ?, in_turn = COALESCE(?, in_turn), updated_at = ? WHERE name = ?',
     [state, inTurn, tx.now, agent],
   )
 }
 
-export async function setPaused(tx: Tx, agent: string, paused: boolean): Promise<void> {
-  await tx.run('UPDATE agents SET paused = ?, updated_at = ? WHERE name = ?', [paused ? 1 : 0, tx.now, agent])
+export function setPaused(tx: Tx, agent: string, paused: boolean): void {
+  tx.run('UPDATE agents SET paused = ?, updated_at = ? WHERE name = ?', [paused ? 1 : 0, tx.now, agent])
 }
 
 /** An agent's session, as it survives restarts of the service. */
@@ -87,21 +77,21 @@ export async function readSessions(reader: Reader): Promise<SessionRow[]> {
 }
 
 /** Starts a new conversation. Only the amount spent carries over from the earlier one. */
-export async function beginSession(tx: Tx, agent: string, nonce: string): Promise<void> {
-  await tx.run(
+export function beginSession(tx: Tx, agent: string, nonce: string): void {
+  tx.run(
     `INSERT INTO sessions (agent, nonce, wanted, updated_at) VALUES (?, ?, 1, ?)
      ON CONFLICT (agent) DO UPDATE SET nonce = excluded.nonce, kept = NULL, wanted = 1, updated_at = excluded.updated_at`,
     [agent, nonce, tx.now],
   )
 }
 
-export async function changeSession(
+export function changeSession(
   tx: Tx,
   agent: string,
   changes: Partial<Pick<SessionRow, 'kept' | 'token' | 'wanted' | 'granted'>>,
-): Promise<void> {
+): void {
   const columns = Object.keys(changes).map((column) => `${column} = ?`)
-  await tx.run(`UPDATE sessions SET ${columns.join(', ')}, updated_at = ? WHERE agent = ?`, [
+  tx.run(`UPDATE sessions SET ${columns.join(', ')}, updated_at = ? WHERE agent = ?`, [
     ...Object.values(changes),
     tx.now,
     agent,
@@ -143,8 +133,8 @@ export interface SpentTotals {
   unpriced: number
 }
 
-export async function writeUsage(tx: Tx, row: Omit<UsageRow, 'updated_at'>): Promise<void> {
-  await tx.run(
+export function writeUsage(tx: Tx, row: Omit<UsageRow, 'updated_at'>): void {
+  tx.run(
     `INSERT INTO usage (agent, model, context_tokens, context_window, lines, bytes, updated_at)
      VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (agent) DO UPDATE SET model = COALESCE(excluded.model, usage.model),
@@ -156,8 +146,8 @@ export async function writeUsage(tx: Tx, row: Omit<UsageRow, 'updated_at'>): Pro
   )
 }
 
-export async function clearUsage(tx: Tx, agent: string): Promise<void> {
-  await tx.run('DELETE FROM usage WHERE agent = ?', [agent])
+export function clearUsage(tx: Tx, agent: string): void {
+  tx.run('DELETE FROM usage WHERE agent = ?', [agent])
 }
 
 export async function readAllUsage(reader: Reader): Promise<UsageRow[]> {
@@ -185,14 +175,9 @@ export async function addSpending(tx: Tx, agent: string, spent: SpendingRow): Pr
   return rows.length === 1
 }
 
-export async function attributeSpending(
-  tx: Tx,
-  agent: string,
-  keys: readonly string[],
-  task: number,
-): Promise<void> {
+export function attributeSpending(tx: Tx, agent: string, keys: readonly string[], task: number): void {
   const list = keys.map(() => '?').join(', ')
-  await tx.run(`UPDATE spending SET task = ? WHERE agent = ? AND key IN (${list})`, [task, agent, ...keys])
+  tx.run(`UPDATE spending SET task = ? WHERE agent = ? AND key IN (${list})`, [task, agent, ...keys])
 }
 
 const SUMS = `COUNT(*) AS answers, CAST(SUM(input) AS BIGINT) AS input,

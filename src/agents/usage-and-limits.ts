@@ -98,7 +98,7 @@ export function createUsageTracker({
     const before = contexts.get(agent)
     const next = contextAfter(before, usage)
     await store.write(async (tx) => {
-      await writeUsage(tx, rowOf(agent, next))
+      writeUsage(tx, rowOf(agent, next))
       const { spent } = usage
       if (spent !== undefined) await spending.add(tx, agent, { model: next.model, spent, task })
       if (isWorse(before, next)) await warn(tx, agent, next)
@@ -309,7 +309,7 @@ function createSpending({
   }
 
   async function pauseAtCap(tx: Tx, agent: string, reason: string) {
-    await setPaused(tx, agent, true)
+    setPaused(tx, agent, true)
     auditCap(tx, agent, `${agent} is paused: ${reason}`, reason)
     tx.afterCommit(() => pause(agent))
   }
@@ -342,7 +342,7 @@ function createSpending({
     },
     async grant(tx: Tx, agent: string) {
       const now = spent.get(agent) ?? 0
-      await changeSession(tx, agent, { granted: now })
+      changeSession(tx, agent, { granted: now })
       tx.afterCommit(() => {
         totalGranted += now - (granted.get(agent) ?? 0)
         granted.set(agent, now)

@@ -46,9 +46,7 @@ export function openStaticFiles(folder: string | undefined): StaticFiles {
   function read(path: string): StaticFile | undefined {
     const bytes = folder === undefined ? undefined : readIfThere(join(folder, path))
     if (bytes === undefined) return undefined
-    const file = { type: TYPES[extname(path)] ?? 'application/octet-stream', bytes }
-    files.set(path, file)
-    return file
+    return { type: TYPES[extname(path)] ?? 'application/octet-stream', bytes }
   }
 
   return {
@@ -65,6 +63,7 @@ export function openStaticFiles(folder: string | undefined): StaticFiles {
         outgoing.end()
         return
       }
+      files.set(path, file)
       const isText = /^(text|image\/svg|application\/(json|manifest))/.test(file.type)
       const isZipped = isText && /\bgzip\b/.test(String(incoming.headers['accept-encoding'] ?? ''))
       if (isZipped) file.zipped ??= gzipSync(file.bytes)

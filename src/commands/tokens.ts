@@ -223,10 +223,14 @@ export async function insertToken(
   expiresAt: number | null = null,
 ): Promise<number> {
   const id = await tx.nextKey('tok')
-  await tx.run(
-    'INSERT INTO tokens (id, agent, person, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
-    [id, agent, person, hash, tx.now, expiresAt],
-  )
+  tx.run('INSERT INTO tokens (id, agent, person, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)', [
+    id,
+    agent,
+    person,
+    hash,
+    tx.now,
+    expiresAt,
+  ])
   return id
 }
 

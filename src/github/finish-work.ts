@@ -111,7 +111,7 @@ export function createFinishing(deps: GithubDependencies, proposals: Proposals, 
     if (!after.isSuspended || before.isSuspended) return
     const text = `${agent} failed ${after.failures} times in a row and gets no more GitHub work`
     tx.audit({ ...toAgent(agent), type: AUDIT.logged, text })
-    await setPaused(tx, agent, true)
+    setPaused(tx, agent, true)
     tx.afterCommit(() => sessions.setPaused(agent, true))
     await notifyPeople(tx, { agent, question: text, reason: `Resume it with: orc agent resume ${agent}` })
   }

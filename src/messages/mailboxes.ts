@@ -138,7 +138,7 @@ export function createMailboxes(
       mustWake: options.mustWake ?? false,
     })
     if (messages.length === 0) return { messages, remaining: 0 }
-    if (until !== null) await setTimer(tx, 'redeliver', agent, until)
+    if (until !== null) setTimer(tx, 'redeliver', agent, until)
     const last = messages.at(-1)!
     tx.afterCommit(() => {
       if (until !== null) timers.setFor(until)
@@ -163,7 +163,7 @@ export function createMailboxes(
 
   timers.on('redeliver', async (tx, agent) => {
     const { released, nextDue } = await releaseExpired(tx, agent)
-    if (nextDue !== undefined) await setTimer(tx, 'redeliver', agent, nextDue)
+    if (nextDue !== undefined) setTimer(tx, 'redeliver', agent, nextDue)
     tx.afterCommit(() => {
       if (nextDue !== undefined) timers.setFor(nextDue)
       if (released.length > 0) announce(agent, 'normal', ORCHESTRATOR)

@@ -156,7 +156,7 @@ export async function changeAction(
     modified_by: person.name,
   }
   await modifyHumanRequest(tx, row, changed)
-  await forgetApprovals(tx, row.id)
+  forgetApprovals(tx, row.id)
   return { ...row, ...changed, asked_action: row.asked_action ?? row.action }
 }
 
@@ -227,8 +227,8 @@ export function createRelease({ registry, handlers, timers, team, onContinued }:
   }
 
   async function continueConversation(tx: Tx, pair: string) {
-    await unpark(tx, pair)
-    await clearTimer(tx, 'unpark', pair)
+    unpark(tx, pair)
+    clearTimer(tx, 'unpark', pair)
     tx.afterCommit(() => onContinued(pair))
   }
 
@@ -254,7 +254,7 @@ export function createRelease({ registry, handlers, timers, team, onContinued }:
       const { pair } = heldBy(row)
       if (pair === undefined) return
       const dueAt = tx.now + PARKED_AFTER_REJECTION_MS
-      await setTimer(tx, 'unpark', pair, dueAt)
+      setTimer(tx, 'unpark', pair, dueAt)
       tx.afterCommit(() => timers.setFor(dueAt))
     },
   }

@@ -110,7 +110,7 @@ export function createHolding({ timers, tasks, redact }: HoldingOptions): Holdin
       pair,
     )
     const key = Number(id.slice('req_'.length))
-    await park(tx, pair, key)
+    park(tx, pair, key)
     tx.audit({
       type: 'conversation.parked',
       class: 'internal',
@@ -202,14 +202,14 @@ export async function whyParked(reader: Reader, from: string, to: string): Promi
   return `the conversation between ${from} and ${to} is parked until a person decides on ${formatId('req', row.request)}`
 }
 
-async function park(tx: Tx, pair: string, request: number): Promise<void> {
-  await tx.run('INSERT INTO parked (pair, request, at) VALUES (?, ?, ?) ON CONFLICT (pair) DO NOTHING', [
+function park(tx: Tx, pair: string, request: number): void {
+  tx.run('INSERT INTO parked (pair, request, at) VALUES (?, ?, ?) ON CONFLICT (pair) DO NOTHING', [
     pair,
     request,
     tx.now,
   ])
 }
 
-export async function unpark(tx: Tx, pair: string): Promise<void> {
-  await tx.run('DELETE FROM parked WHERE pair = ?', [pair])
+export function unpark(tx: Tx, pair: string): void {
+  tx.run('DELETE FROM parked WHERE pair = ?', [pair])
 }

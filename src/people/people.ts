@@ -88,7 +88,7 @@ export async function askPeople(tx: Tx, request: PeopleRequest): Promise<{ key: 
   const action = request.action === undefined ? null : JSON.stringify(request.action)
   const bound = { asker, context: request.context ?? '{}', action }
   const hash = action === null ? null : hashOf(bound)
-  await tx.run(
+  tx.run(
     `INSERT INTO human_requests (id, kind, purpose, state, asker, question, reason, action, action_hash, context,
        created_at, expires_at, form, approvers, quorum, topic)
      VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -100,7 +100,7 @@ export async function askPeople(tx: Tx, request: PeopleRequest): Promise<{ key: 
     ],
   )
   if (expiresAt !== null && timers !== undefined) {
-    await setTimer(tx, 'expire_request', id, expiresAt)
+    setTimer(tx, 'expire_request', id, expiresAt)
     tx.afterCommit(() => timers.setFor(expiresAt))
   }
   tx.audit({
@@ -152,7 +152,7 @@ export async function modifyHumanRequest(
     'action' | 'action_hash' | 'question' | 'approvers' | 'quorum' | 'modified_by'
   >,
 ): Promise<void> {
-  await tx.run(
+  tx.run(
     `UPDATE human_requests SET action = ?, action_hash = ?, question = ?, approvers = ?, quorum = ?, modified_by = ?,
        asked_action = ? WHERE id = ? AND state = 'open'`,
     [
@@ -202,12 +202,12 @@ export async function lockTopic(tx: Tx, topic: string): Promise<HumanRequestRow 
 }
 
 /** Adds one event to a notice. */
-export async function addToNotice(
+export function addToNotice(
   tx: Tx,
   id: number,
   { question, context }: Pick<HumanRequestRow, 'question' | 'context'>,
-): Promise<void> {
-  await tx.run('UPDATE human_requests SET question = ?, context = ?, count = count + 1 WHERE id = ?', [
+): void {
+  tx.run('UPDATE human_requests SET question = ?, context = ?, count = count + 1 WHERE id = ?', [
     question,
     context,
     id,
@@ -291,8 +291,8 @@ export async function readApprovals(reader: Reader, requests: readonly number[])
 }
 
 /** Deletes approvals of an action that was changed; the audit keeps them. */
-export async function forgetApprovals(tx: Tx, request: number): Promise<void> {
-  await tx.run('DELETE FROM approvals WHERE request = ?', [request])
+export function forgetApprovals(tx: Tx, request: number): void {
+  tx.run('DELETE FROM approvals WHERE request = ?', [request])
 }
 
 /** Finds a request whose stored action no longer matches the hash that its verdict is bound to. */
@@ -339,7 +339,7 @@ export async function withdrawHumanRequest(
   const decision = { state: 'withdrawn', by: ORCHESTRATOR, comment: comment ?? null } as const
   if (!(await decideHumanRequest(tx, key, decision))) return undefined
   const id = formatId('req', key)
-  await clearTimer(tx, 'expire_request', id)
+  clearTimer(tx, 'expire_request', id)
   tx.audit({
     type: 'human.withdrawn',
     class: 'internal',

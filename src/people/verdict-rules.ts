@@ -16,8 +16,8 @@ export function problemWithVerdict(
   verdict: HumanVerdict,
 ): AppError | undefined {
   const { decision, hash, comment = '' } = verdict
-  const tooLong = tooLongFor(team, decision, comment)
-  if (tooLong !== undefined) return tooLong
+  const large = tooLongFor(team, decision, comment)
+  if (large !== undefined) return large
   if (!mayRoleDecide(row, person)) return wrongRole(row, person)
   if (row.state !== 'open') return alreadyDecided(row)
   const decisions = decisionsOn(row)

@@ -188,7 +188,7 @@ export function createVerdicts(options: VerdictsOptions) {
   async function close(work: VerdictContext, state: ClosingState, comment: string | null) {
     const { tx, row, person } = work
     await decideHumanRequest(tx, row.id, { state, by: person.name, comment })
-    await clearTimer(tx, 'expire_request', formatId('req', row.id))
+    clearTimer(tx, 'expire_request', formatId('req', row.id))
     tx.afterCommit(() => notifyDecided(formatId('req', row.id)))
     tx.audit({
       ...(await entry(work, state, comment)),

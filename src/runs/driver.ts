@@ -274,9 +274,9 @@ export function createDriver(
     for (;;) {
       try {
         await store.write(async (tx) => {
-          await updateHead(tx, key, head)
-          for (const node of documents) await updateNode(tx, key, node)
-          for (const [name, record] of changes.records) await updateRecord(tx, key, name, record)
+          updateHead(tx, key, head)
+          for (const node of documents) updateNode(tx, key, node)
+          for (const [name, record] of changes.records) updateRecord(tx, key, name, record)
           for (const effect of changes.effects) await carryOut(tx, effect)
           for (const entry of changes.entries) tx.audit(entry)
           if (hasEnded) clearTimer(tx, 'run', facts.id)

@@ -63,7 +63,7 @@ export function createRunStarter(options: RunStarterOptions) {
       claimed.set(id, runFolder)
       const facts: RunFacts = { id, folder, runFolder, by }
       const run = createRun({ id, plan, now: now() })
-      await insertRun(tx, store.daemon, { ...facts, plan, head: run.head }, run.nodes.values())
+      insertRun(tx, store.daemon, { ...facts, plan, head: run.head }, run.nodes.values())
       tx.audit({
         type: 'run.ordered',
         class: 'internal',

@@ -57,12 +57,12 @@ interface NodeRow {
   task: number | null
 }
 
-export async function insertRun(
+export function insertRun(
   tx: Tx,
   daemon: string,
   { id, folder, runFolder, by, plan, head }: RunRecord,
   nodes: Iterable<RunNode>,
-): Promise<void> {
+): void {
   const key = keyOf(id)
   tx.run(
     `INSERT INTO runs (id, daemon, name, state, folder, place, started_by, head, created_at, is_open)
@@ -82,7 +82,7 @@ export async function insertRun(
   )
   // A separate table, because the plan may be large and the head is rewritten with each event.
   tx.run('INSERT INTO run_plans (run, plan) VALUES (?, ?)', [key, JSON.stringify(plan)])
-  for (const node of nodes) await updateNode(tx, key, node)
+  for (const node of nodes) updateNode(tx, key, node)
 }
 
 /** Stores a new round, with a plan and agents that may differ. */
@@ -94,15 +94,15 @@ export async function replaceRun(
   const key = keyOf(id)
   tx.run('UPDATE runs SET name = ?, folder = ? WHERE id = ?', [plan.name, folder, key])
   tx.run('UPDATE run_plans SET plan = ? WHERE run = ?', [JSON.stringify(plan), key])
-  await updateHead(tx, key, head)
+  updateHead(tx, key, head)
   const stored = await tx.all<{ name: string }>('SELECT name FROM run_agents WHERE run = ?', [key])
   for (const { name } of stored) {
     if (!nodes.has(name)) tx.run('DELETE FROM run_agents WHERE run = ? AND name = ?', [key, name])
   }
-  for (const node of nodes.values()) await updateNode(tx, key, node)
+  for (const node of nodes.values()) updateNode(tx, key, node)
 }
 
-export async function updateHead(tx: Tx, key: number, head: RunHead): Promise<void> {
+export function updateHead(tx: Tx, key: number, head: RunHead): void {
   tx.run('UPDATE runs SET state = ?, head = ?, is_open = ? WHERE id = ?', [
     stateOf(head),
     JSON.stringify(head),
@@ -111,7 +111,7 @@ export async function updateHead(tx: Tx, key: number, head: RunHead): Promise<vo
   ])
 }
 
-export async function updateNode(tx: Tx, key: number, node: RunNode): Promise<void> {
+export function updateNode(tx: Tx, key: number, node: RunNode): void {
   tx.run(
     `INSERT INTO run_agents (run, name, document) VALUES (?, ?, ?)
      ON CONFLICT (run, name) DO UPDATE SET document = excluded.document`,
@@ -120,12 +120,7 @@ export async function updateNode(tx: Tx, key: number, node: RunNode): Promise<vo
 }
 
 /** Updates the given fields only. */
-export async function updateRecord(
-  tx: Tx,
-  key: number,
-  name: string,
-  { inbox, worktree, task }: NodeRecord,
-): Promise<void> {
+export function updateRecord(tx: Tx, key: number, name: string, { inbox, worktree, task }: NodeRecord): void {
   tx.run(
     `UPDATE run_agents SET inbox = COALESCE(?, inbox), worktree = COALESCE(?, worktree), task = COALESCE(?, task)
      WHERE run = ? AND name = ?`,

@@ -234,12 +234,12 @@ async function findBreaker(reader: Reader, agent: string): Promise<Breaker | und
 }
 
 /** A breaker without failures has no row. */
-async function storeBreaker(tx: Tx, agent: string, breaker: Breaker): Promise<void> {
+function storeBreaker(tx: Tx, agent: string, breaker: Breaker): void {
   if (breaker.failures === 0) {
-    await tx.run('DELETE FROM breakers WHERE agent = ?', [agent])
+    tx.run('DELETE FROM breakers WHERE agent = ?', [agent])
     return
   }
-  await tx.run(
+  tx.run(
     `INSERT INTO breakers (agent, failures, opened_at, tried_at) VALUES (?, ?, ?, ?)
      ON CONFLICT (agent) DO UPDATE SET failures = excluded.failures, opened_at = excluded.opened_at,
        tried_at = excluded.tried_at`,
@@ -265,7 +265,7 @@ function createBreakers() {
     // Now for this transaction, and again after the `closed.add` that `load` may have scheduled.
     closed.delete(agent)
     tx.afterCommit(() => closed.delete(agent))
-    await storeBreaker(tx, agent, after)
+    storeBreaker(tx, agent, after)
   }
 
   return {

@@ -100,7 +100,7 @@ async function addToTopic(
   const count = notice.count + 1
   const named = tasks.length < MAX_NAMED ? [...tasks, task.id] : tasks
   const more = count > named.length ? ` and ${count - named.length} more` : ''
-  await addToNotice(tx, notice.id, {
+  addToNotice(tx, notice.id, {
     question: `${count} tasks of ${task.agent} ${task.state}: ${reason} (${named.join(', ')}${more})`,
     context: JSON.stringify({ ...context, tasks: named } satisfies NoticeContext),
   })

@@ -306,7 +306,7 @@ export function createIdleStop({ store, timers, log, team, sessions }: IdleStopO
     const isAtWork = await hasOpenTask(tx, agent, AT_WORK)
     const isAwaited = isAtWork || (await reviewsOf(tx, agent)).length > 0
     if (isAwaited || (await countQueued(tx, agent, 1)) > 0) {
-      await setTimer(tx, 'stop_idle', agent, tx.now + ms)
+      setTimer(tx, 'stop_idle', agent, tx.now + ms)
       tx.afterCommit(() => timers.setFor(tx.now + ms))
       return
     }
@@ -326,8 +326,8 @@ export function createIdleStop({ store, timers, log, team, sessions }: IdleStopO
       const ms = limitOf(agent)
       if (ms === undefined) return
       await store.write(async (tx) => {
-        await clearTimer(tx, 'stop_idle', agent)
-        await setTimer(tx, 'stop_idle', agent, tx.now + ms)
+        clearTimer(tx, 'stop_idle', agent)
+        setTimer(tx, 'stop_idle', agent, tx.now + ms)
         tx.afterCommit(() => timers.setFor(tx.now + ms))
       })
     },

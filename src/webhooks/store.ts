@@ -93,12 +93,12 @@ export async function readEntry(reader: Reader, chain: string, seq: number): Pro
 
 /** The events that wait for one webhook. */
 export function webhookQueue(chain: string, webhook: string) {
-  const ITS = 'webhook = ? AND chain = ?'
-  const its = [webhook, chain]
+  const OF_WEBHOOK = 'webhook = ? AND chain = ?'
+  const key = [webhook, chain]
 
   async function count(reader: Reader): Promise<number> {
-    const sql = `SELECT COUNT(*) AS count FROM webhook_queue WHERE ${ITS}`
-    return (await reader.get<{ count: number }>(sql, its))!.count
+    const sql = `SELECT COUNT(*) AS count FROM webhook_queue WHERE ${OF_WEBHOOK}`
+    return (await reader.get<{ count: number }>(sql, key))!.count
   }
 
   return {
@@ -106,34 +106,37 @@ export function webhookQueue(chain: string, webhook: string) {
     add(tx: Tx, seq: number): void {
       tx.run(
         'INSERT INTO webhook_queue (webhook, chain, seq) VALUES (?, ?, ?) ON CONFLICT (webhook, chain, seq) DO NOTHING',
-        [...its, seq],
+        [...key, seq],
       )
     },
     async first(reader: Reader): Promise<QueuedRow | undefined> {
-      const sql = `SELECT seq, attempts FROM webhook_queue WHERE ${ITS} ORDER BY seq LIMIT 1`
-      return await reader.get<QueuedRow>(sql, its)
+      const sql = `SELECT seq, attempts FROM webhook_queue WHERE ${OF_WEBHOOK} ORDER BY seq LIMIT 1`
+      return await reader.get<QueuedRow>(sql, key)
     },
     remove(tx: Tx, seq: number): void {
-      tx.run(`DELETE FROM webhook_queue WHERE ${ITS} AND seq = ?`, [...its, seq])
+      tx.run(`DELETE FROM webhook_queue WHERE ${OF_WEBHOOK} AND seq = ?`, [...key, seq])
     },
     countAttempt(tx: Tx, seq: number): void {
-      tx.run(`UPDATE webhook_queue SET attempts = attempts + 1 WHERE ${ITS} AND seq = ?`, [...its, seq])
+      tx.run(`UPDATE webhook_queue SET attempts = attempts + 1 WHERE ${OF_WEBHOOK} AND seq = ?`, [
+        ...key,
+        seq,
+      ])
     },
     /** Deletes the oldest events until `most` are left, and returns how many it deleted. */
     async shorten(tx: Tx, most: number): Promise<number> {
       const over = (await count(tx)) - most
       if (over <= 0) return 0
       tx.run(
-        `DELETE FROM webhook_queue WHERE ${ITS} AND seq IN (
-           SELECT seq FROM webhook_queue WHERE ${ITS} ORDER BY seq LIMIT ?)`,
-        [...its, ...its, over],
+        `DELETE FROM webhook_queue WHERE ${OF_WEBHOOK} AND seq IN (
+           SELECT seq FROM webhook_queue WHERE ${OF_WEBHOOK} ORDER BY seq LIMIT ?)`,
+        [...key, ...key, over],
       )
       return over
     },
     /** Returns how many events it deleted. */
     async clear(tx: Tx): Promise<number> {
       const deleted = await count(tx)
-      tx.run(`DELETE FROM webhook_queue WHERE ${ITS}`, its)
+      tx.run(`DELETE FROM webhook_queue WHERE ${OF_WEBHOOK}`, key)
       return deleted
     },
   }

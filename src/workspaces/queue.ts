@@ -55,7 +55,10 @@ export async function postMessage(
   })
 }
 
-/** Agents number their messages without reserving, so one of them may just have used the number. */
+/**
+ * Agents number their messages without reserving, so one of them may just have used the number. A file that an agent puts
+ * under the service's own name after this check is replaced.
+ */
 async function findNumber(
   directory: Directory,
   reserveNumber: (highest: number) => Promise<number>,

@@ -149,7 +149,7 @@ export function openPart(workspace: string, name: string, shown: string = name):
   return mustOpen(openFolder(root, name, shown))
 }
 
-/** Opens the folders along a path, one inside the other, and keeps only the last. Without segments, returns the root. */
+/** Opens the folders along a path, one inside the other, and keeps only the last. Without segments, returns the root, valid only while the root is open. */
 export function openFolders(root: Directory, segments: readonly string[]): Opened<Directory> {
   let current = root
   for (const segment of segments) {

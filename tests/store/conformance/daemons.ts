@@ -46,7 +46,7 @@ export function daemonCases(fixture: CurrentFixture) {
       send(store),
       store.write(async (tx) => {
         tx.afterCommit(() => effects.push('ran'))
-        await registerAgent(tx, 'Ada', 'unknown')
+        registerAgent(tx, 'Ada', 'unknown')
       }),
     ])
     for (const attempt of attempts) {

@@ -124,8 +124,8 @@ export function recordCases(fixture: CurrentFixture) {
       const key = await tx.nextKey('run')
       const run = createRun({ id: `run_${key}`, plan, now: START })
       const facts = { id: run.head.id, folder: '/f', runFolder: '/f/runs/x', by: 'ada' }
-      await insertRun(tx, 'main', { ...facts, plan, head: run.head }, run.nodes.values())
-      await updateRecord(tx, key, 'a', { inbox: '{"hash":"h"}', task: 'task_3' })
+      insertRun(tx, 'main', { ...facts, plan, head: run.head }, run.nodes.values())
+      updateRecord(tx, key, 'a', { inbox: '{"hash":"h"}', task: 'task_3' })
       tx.audit({
         type: 'run.begun',
         class: 'internal',
@@ -395,11 +395,11 @@ export function recordCases(fixture: CurrentFixture) {
   it('keeps the state of an agent when it is registered again', async () => {
     const store = await fixture().open()
     await store.write(async (tx) => {
-      for (const name of ['bob', 'Zoe', 'Ada']) await registerAgent(tx, name, 'unknown')
-      await setSession(tx, 'Ada', 'busy')
-      await declareStatus(tx, 'Ada', 'working', 'the task')
-      await setPaused(tx, 'Ada', true)
-      await registerAgent(tx, 'Ada', 'initializing')
+      for (const name of ['bob', 'Zoe', 'Ada']) registerAgent(tx, name, 'unknown')
+      setSession(tx, 'Ada', 'busy')
+      declareStatus(tx, 'Ada', 'working', 'the task')
+      setPaused(tx, 'Ada', true)
+      registerAgent(tx, 'Ada', 'initializing')
     })
     const agents = await readAgents(store)
     expect(agents.map((agent) => agent.name)).toEqual(['Ada', 'Zoe', 'bob'])
@@ -425,7 +425,7 @@ export function recordCases(fixture: CurrentFixture) {
       await parkBy(tx, 'Bob', 'Ada')
       await parkBy(tx, 'Ada', 'Bob')
       await parkBy(tx, 'Bob', 'Cleo')
-      await unpark(tx, 'Bob Cleo')
+      unpark(tx, 'Bob Cleo')
     })
     expect(await whyParked(store, 'Bob', 'Ada')).toContain('req_1')
     expect(await whyParked(store, 'Bob', 'Cleo')).toBeUndefined()

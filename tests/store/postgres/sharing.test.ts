@@ -195,8 +195,8 @@ describe('daemons that share a database', () => {
   it('recover from a deadlock', async () => {
     const stores = await eastAndWest()
     await stores[0].write(async (tx) => {
-      await registerAgent(tx, 'Ada', 'unknown')
-      await registerAgent(tx, 'Bob', 'unknown')
+      registerAgent(tx, 'Ada', 'unknown')
+      registerAgent(tx, 'Bob', 'unknown')
     })
     const meet = meeting(2)
     const touch = (tx: Tx, agent: string) =>
