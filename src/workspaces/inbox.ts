@@ -11,7 +11,6 @@ import { DEFAULT_LIMITS, type FileLimits } from './limits.ts'
 import { namesOf } from './outbox.ts'
 import {
   attempt,
-  errnoOf,
   named,
   ProblemError,
   refuse,
@@ -21,6 +20,7 @@ import {
 import {
   type Directory,
   listNames,
+  lookAt,
   mustOpen,
   type Opened,
   type OpenFile,
@@ -189,7 +189,7 @@ export function prepareInbox(wanted: InboxWanted): Promise<WorkspaceResult<Prepa
         const patterns = unmatched.map(showName).join(', ')
         refuse('missing', `${agent}/outbox`, `has nothing that matches ${patterns}${namesOf(leftOut)}`)
       }
-      const real = join(realpathSync(workspace), 'outbox')
+      const real = join(realpathSync.native(workspace), 'outbox')
       const known = validated && new Map(validated.map(({ path, sha256 }) => [path, sha256]))
       for (const file of files) {
         const to = [...target, ...file.segments]
@@ -226,8 +226,6 @@ export const PROTOCOL_FILES: ReadonlySet<string> = new Set([
   'dependencies.json',
   REFERENCES,
 ])
-/** Why a rename refuses: the target is a folder with content, or not a folder at all. */
-const OCCUPIED: ReadonlySet<string | undefined> = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR'])
 
 /** Opens an empty folder beside inbox/, fills it with copies and references, and puts it in inbox/'s place. */
 async function openDraft(workspace: string, limits: FileLimits, signal: AbortSignal | undefined) {
@@ -311,16 +309,10 @@ async function openDraft(workspace: string, limits: FileLimits, signal: AbortSig
       const references = inputs.filter(({ reference }) => reference !== undefined)
       if (references.length > 0) writeText(REFERENCES, formatReferences(references))
       makeReadOnly(draft, inputs)
-      try {
-        // Replaces an empty folder, such as that of a new workspace.
-        renameSync(root.at(draftName), root.at('inbox'))
-      } catch (error) {
-        if (!OCCUPIED.has(errnoOf(error))) throw error
-        const before = temporaryName('inbox')
-        renameSync(root.at('inbox'), root.at(before))
-        renameSync(root.at(draftName), root.at('inbox'))
-        await removeTree(root, before)
-      }
+      const before = temporaryName('inbox')
+      if (lookAt(root, 'inbox') !== undefined) renameSync(root.at('inbox'), root.at(before))
+      renameSync(root.at(draftName), root.at('inbox'))
+      await removeTree(root, before)
       close()
       return manifestOf(inputs)
     },

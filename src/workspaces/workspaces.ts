@@ -58,7 +58,7 @@ export interface WorkspaceWanted {
   readonly messages?: string
 }
 
-/** Makes the folder of S4.1, whole or not at all. The inbox gets its inputs from prepareInbox. */
+/** Makes the folder of S4.1, whole or not at all, but without its inbox: prepareInbox comes next and makes that, filled. */
 export async function createWorkspace(wanted: WorkspaceWanted): Promise<WorkspaceResult<string>> {
   const { path, name } = wanted
   if (!AGENT_NAME.test(name)) {
@@ -75,7 +75,7 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Workspac
     using root = openDirectory(draft, { shown: '' })
     // The draft is still hidden, so files in it need not appear atomically.
     writeNew(root, 'SKILL.md', formatSkill(wanted), 0o444)
-    for (const folder of ['inbox', 'outbox', 'workspace']) mkdirSync(root.at(folder), 0o755)
+    for (const folder of ['outbox', 'workspace']) mkdirSync(root.at(folder), 0o755)
     firstStatus(root)
     renameSync(draft, path)
     return { ok: true, value: path }

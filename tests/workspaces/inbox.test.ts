@@ -157,7 +157,7 @@ describe('preparing an inbox', () => {
     await expect(prepareInbox({ workspace, task, instructions, inputs, signal })).rejects.toThrow(
       'called off',
     )
-    expect(readdirSync(workspace).sort()).toEqual(['SKILL.md', 'inbox', 'outbox', 'status.json', 'workspace'])
+    expect(readdirSync(workspace).sort()).toEqual(['SKILL.md', 'outbox', 'status.json', 'workspace'])
   })
 })
 

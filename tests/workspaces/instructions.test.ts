@@ -12,7 +12,7 @@ import {
   SECTIONS,
   tidy,
 } from '../../src/workspaces/skill-and-instructions.ts'
-import { createWorkspace } from '../../src/workspaces/workspaces.ts'
+import { createWorkspace, prepareInbox } from '../../src/workspaces/workspaces.ts'
 import { codesOf, expectOk, instructions, makePlace } from './harness.ts'
 
 const example: PlanInstructions = {
@@ -201,6 +201,7 @@ describe('a new workspace', () => {
   it('has the specified layout (S4.1, S4.4)', async () => {
     const path = join(makePlace(), 'runs/1/worker')
     expectOk(await createWorkspace({ ...wanted, path }))
+    expectOk(await prepareInbox({ workspace: path, task: 'x', instructions }))
     expect(JSON.parse(readFileSync(join(path, 'status.json'), 'utf8'))).toEqual({
       state: 'pending',
       started: null,

@@ -205,7 +205,6 @@ describe('copying from an outbox', () => {
   it('writes through no link that an agent has put into its own workspace', async () => {
     const { place, from, to, outbox, inbox } = await makePair()
     write(outbox, { key: 'overwritten' })
-    rmSync(inbox, { recursive: true })
     symlinkSync(join(place, 'secrets'), inbox)
     expectOk(await handOver(from, to, ['outbox/**'], {}, 'inbox'))
     expect(readFileSync(join(place, 'secrets/key'), 'utf8')).toBe('SECRET')
@@ -225,7 +224,7 @@ describe('copying from an outbox', () => {
     expect(await refusal({ inlineBytes: 4, referencedBytes: 9 })).toBe(
       'maker/outbox/e would exceed the limit of 9 bytes for all references together',
     )
-    expect(readdirSync(inbox)).toEqual([])
+    expect(existsSync(inbox)).toBe(false)
     expectOk(await handOver(from, to, ['outbox/**'], { files: 5, depth: 3, copiedBytes: 10 }))
   })
 
