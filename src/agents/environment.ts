@@ -10,8 +10,11 @@ export function agentEnvironment(
   from: Readonly<NodeJS.ProcessEnv> = process.env,
 ): Readonly<NodeJS.ProcessEnv> {
   const hidden = new Set<string>()
+  let seen: Config | undefined
   const isShown = (name: string | symbol): name is string => {
-    for (const own of secretsOf(config())) hidden.add(own)
+    const current = config()
+    if (current !== seen) for (const own of secretsOf(current)) hidden.add(own)
+    seen = current
     return typeof name === 'string' && !hidden.has(name)
   }
   return new Proxy<NodeJS.ProcessEnv>(
