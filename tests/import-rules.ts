@@ -102,7 +102,7 @@ const CONTRACTS: Record<string, readonly string[]> = {
     'survey.ts',
   ],
   // Reading, checking and drawing plan.yaml, finding processes and reading stored runs also work without a service.
-  runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'processes.ts', 'read-runs-offline.ts'],
+  runs: ['runs.ts', 'plan/read-plan.ts', 'plan/draw-graph.ts', 'process-marks.ts', 'read-runs-offline.ts'],
   // The preview of an event and the check of the setup also work without a service.
   github: ['github.ts', 'preview.ts', 'setup.ts'],
   // The table of routes for clients; and, for the routes of every room: a request, its response and its streams.

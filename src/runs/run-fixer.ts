@@ -26,7 +26,7 @@ import { isPending, type Keyed, type OutsideEffect, type RunEvent } from './core
 import type { Driver } from './driver.ts'
 import { DEFAULTS } from './plan/validate-plan.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
-import { outputsFrom, type PrepareOptions } from './prepare-inbox.ts'
+import { outputsFrom, type PrepareOptions } from './prepare-node.ts'
 import { correctionsOf, exitOf, FIXED, fixOf, logOf, makeFixes, workspaceOf } from './run-folder.ts'
 import type { FollowWork, Worker, WorkerKinds, WorkOrder } from './workers/worker.ts'
 

@@ -14,7 +14,7 @@ import {
   readProcesses,
   SESSION_MARK,
 } from '../../runtimes/processes.ts'
-import type { RunMarks } from '../processes.ts'
+import type { RunMarks } from '../process-marks.ts'
 import type { LaunchEnd, Launcher } from './launcher.ts'
 import type { WorkEnd, Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
 
@@ -31,7 +31,7 @@ export interface CommandWorkersOptions {
 /** A command that reported completion is ended if it does not exit within this time. */
 const EXIT_MS = 5000
 
-/** Shell commands, each a process group in the workspace. */
+/** Shell commands, each a process group in the workspace. launcher.ts starts them in a process of its own, spawn-commands.ts. */
 export function createCommandWorkers(options: CommandWorkersOptions): WorkerKind {
   const { clock, log, marks, environment, launcher, leftovers } = options
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
-import type { LaunchOrder, LaunchReport } from './launcher-process.ts'
+import type { LaunchOrder, LaunchReport } from './spawn-commands.ts'
 
 /** How a command ended. `launcher_lost`: it may still be running, but nothing will report its end. */
 export type LaunchEnd = Exclude<LaunchReport, { type: 'started' }> | { readonly type: 'launcher_lost' }
@@ -19,10 +19,10 @@ export interface Launcher {
 
 const PROGRAM = join(
   import.meta.dirname,
-  import.meta.url.endsWith('.ts') ? 'launcher-process.ts' : 'launcher-process.js',
+  import.meta.url.endsWith('.ts') ? 'spawn-commands.ts' : 'spawn-commands.js',
 )
 
-/** Starts commands through launcher-process.ts, which it forks for the first command and again if it has died. */
+/** Starts commands through spawn-commands.ts, which it forks for the first command and again if it has died. */
 export function createLauncher(): Launcher {
   let running: { child: ChildProcess; ports: Map<number, LaunchPort> } | undefined
   let lastId = 0

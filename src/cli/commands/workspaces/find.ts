@@ -1,7 +1,7 @@
 import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { AppError } from '../../../base/errors.ts'
-import { findRunProcesses } from '../../../runs/processes.ts'
+import { findRunProcesses } from '../../../runs/process-marks.ts'
 import { readStatus } from '../../../workspaces/status.ts'
 import type { FinishedAgent } from '../../../workspaces/survey.ts'
 import type { WorkspaceProblem } from '../../../workspaces/workspaces.ts'

@@ -24,7 +24,7 @@ import type { Keyed, OutsideEffect, RunEvent } from './core/events-and-effects.t
 import type { Driver } from './driver.ts'
 import { manifestText } from './plan/read-plan.ts'
 import { type Dependency, MESSAGES, type PlanAgent } from './plan.ts'
-import type { RunMarks } from './processes.ts'
+import type { RunMarks } from './process-marks.ts'
 import type { OutputFile } from './run.ts'
 import { correctionsOf, workspaceOf } from './run-folder.ts'
 import type { NodeRecord } from './store.ts'

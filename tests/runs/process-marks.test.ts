@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { createRunMarks, findRunProcesses } from '../../src/runs/processes.ts'
+import { createRunMarks, findRunProcesses } from '../../src/runs/process-marks.ts'
 import { HAS_MARKS, SESSION_MARK } from '../../src/runtimes/processes.ts'
 
 function makeFolders() {

@@ -99,7 +99,7 @@ export async function findRunProcesses(stateFolder: string, run: string): Promis
   for (const [mark, processes] of await createRunMarks(stateFolder).find()) {
     const [, ofRun, agent] = mark.split('/')
     if (ofRun !== run || agent === undefined) continue
-    // The shell that leads the group only waits for the agent's command; see WRAPPER in workers/launcher-process.ts.
+    // The shell that leads the group only waits for the agent's command; see WRAPPER in workers/spawn-commands.ts.
     const own = processes.filter(
       ({ pid, group }) => pid !== group || !processes.some((one) => one.parent === pid),
     )
