@@ -2,12 +2,20 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isRunning } from '../../../src/base/process.ts'
-import { HAS_MARKS, readProcesses } from '../../../src/runtimes/processes.ts'
+import { createRunMarks } from '../../../src/runs/process-marks.ts'
+import { HAS_MARKS } from '../../../src/runtimes/processes.ts'
 import { OPERATOR, send } from '../../harness/engine.ts'
 import { MADE, openRunTeam, type RunTeam, statesOf } from '../harness.ts'
 
 let team: RunTeam
 afterEach(() => team.close())
+
+/** The processes of this team's run. Other test files have a run_1, too, at the same time. */
+async function processesOf(id: string) {
+  const marks = createRunMarks(team.team().config.stateFolder)
+  const found = [...(await marks.find())].filter(([mark]) => mark.startsWith(marks.ofRun(id)))
+  return found.flatMap(([, processes]) => processes)
+}
 
 /** Starts an agent whose command ends once the test writes `go`, and finds the launcher, which is the parent of its group's leader. */
 async function startWaiting(ending: string) {
@@ -17,9 +25,7 @@ agents:
   a: { command: "while ! test -e ../../../go; do sleep 0.02; done; ${ending}", retries: 0 }
   b: { command: "${MADE} x > outbox/x", depends_on: [a] }
 `)
-  const leader = await team.until(async () =>
-    (await readProcesses()).find(({ mark, pid, group }) => mark?.includes(`/${id}/a/`) && pid === group),
-  )
+  const leader = await team.until(async () => (await processesOf(id)).find(({ pid, group }) => pid === group))
   return { id, launcher: leader.parent }
 }
 
@@ -43,10 +49,7 @@ describe.runIf(HAS_MARKS)('a run whose launcher was killed', () => {
     await killed(launcher)
     await send(team, OPERATOR, 'cancel_run', { id })
     expect(statesOf(await team.ended(id))).toEqual({ a: 'cancelled', b: 'cancelled' })
-    const left = (await readProcesses()).filter(
-      ({ mark, isZombie }) => mark?.includes(`/${id}/`) && !isZombie,
-    )
-    expect(left).toEqual([])
+    expect(await processesOf(id)).toEqual([])
   })
 
   it('knows the exit code of a command that failed', async () => {
