@@ -14,7 +14,7 @@ import {
 } from './events-and-effects.ts'
 import { answerHandlers, questionHandlers } from './questions.ts'
 import { type RefusedEvent, refuse, type TaskRefusal } from './refusal.ts'
-import { reportHandlers, validationHandlers } from './reports.ts'
+import { reportHandlers, validationHandlers } from './reports-and-reminders.ts'
 import type { TaskSnapshot } from './snapshot.ts'
 import { accept, type HandlerResult, type TaskEventHandlers, workerOf } from './task-changes.ts'
 import { isLegal } from './transitions.ts'

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { watchOrphans } from '../../src/runtimes/orphan-processes.ts'
+import { watchOrphans } from '../../src/runtimes/end-interrupted-commands.ts'
 import type { ProcessFacts } from '../../src/runtimes/processes.ts'
 
 const system = vi.hoisted(() => ({ processes: [] as ProcessFacts[], uptime: 100, ended: [] as number[] }))
