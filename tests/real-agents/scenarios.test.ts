@@ -338,6 +338,8 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
       await team.idle('Alice')
       for (const { body } of team.model.calls('Alice').slice(from)) expect(body).not.toContain('secret of')
       await person.press('C-u')
+      // The key may still be on its way to the program, and would be lost with the terminal.
+      await team.until('the draft is gone', async () => !/❯\s*half-typed/.test(await person.screen()))
       await person.close()
     })
   })
